@@ -1,0 +1,31 @@
+# The two commands of the README are `make demo` and `make test`. Both set up .venv by themselves.
+PYTHON ?= python3
+BIN := .venv/bin
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo test check bench clean
+
+.venv/ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "noisewise needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch .venv/ready
+
+demo: .venv/ready
+	@bash examples/demo.sh
+
+check: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check
+	$(BIN)/pytest -n 2
+
+bench: .venv/ready
+	$(BIN)/python bench/release.py
+
+clean:
+	rm -rf .venv demo bench/data

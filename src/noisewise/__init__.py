@@ -1,0 +1,36 @@
+"""Noise-aware Bayesian inference from differentially private statistics."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from noisewise.artifact import Release, load, observe
+    from noisewise.curator.publish import release
+    from noisewise.mechanism import noise
+    from noisewise.model import families, priors
+    from noisewise.model.bounds import Bounds, PrivateBounds
+
+_HOMES = {
+    "Bounds": "noisewise.model.bounds",
+    "PrivateBounds": "noisewise.model.bounds",
+    "Release": "noisewise.artifact",
+    "load": "noisewise.artifact",
+    "observe": "noisewise.artifact",
+    "release": "noisewise.curator.publish",
+}
+_MODULES = {"families": "noisewise.model.families", "noise": "noisewise.mechanism.noise", "priors": "noisewise.model.priors"}
+
+__all__ = ["Bounds", "PrivateBounds", "Release", "families", "load", "noise", "observe", "priors", "release"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name where it is first used: the analyst's side never loads the curator's."""
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'noisewise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

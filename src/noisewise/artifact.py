@@ -1,0 +1,264 @@
+"""The release: the one thing that crosses from the curator to the analyst. Strict, versioned, self-describing JSON."""
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from noisewise.errors import NoisewiseError, ReleaseFormatError
+from noisewise.files import write_once
+from noisewise.mechanism import noise as noises
+from noisewise.mechanism.noise import Noise
+from noisewise.model import families
+from noisewise.model.bounds import Bounds, Outside
+from noisewise.model.families import Family
+
+FORMAT = "noisewise-release"
+VERSION = 1
+MAX_BYTES = 64 * 2**20
+Coordinates = Literal["plain", "standardised"]
+
+
+@dataclass(frozen=True, slots=True)
+class Privacy:
+    """What the release cost and whom it protects. Epsilons are decimal text, exact."""
+
+    epsilon: str
+    total_epsilon: str
+    neighbours: str
+    records_per_person: int
+    unit: str
+    sensitivity: tuple[float, ...]
+    """How far one such unit can move the statistics together, in the units of each."""
+    bounds_epsilon: str | None = None
+    quantiles: tuple[float, float] | None = None
+    spend: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A noisy statistic and everything public that is needed to interpret it.
+
+    statistic = (sum of t^(x) over n records) + noise, in plain coordinates (the family's t) or standardised ones
+    (u = (x - centre)/radius of the bounds).
+    """
+
+    family: Family
+    n: int
+    statistic: tuple[float, ...]
+    noise: Noise
+    bounds: Bounds | None = None
+    coordinates: Coordinates = "plain"
+    dataset: str | None = None
+    column: str | None = None
+    description: str | None = None
+    privacy: Privacy | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.family, Family):
+            raise ValueError("family must be a family, such as families.Exponential().")
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or not 0 <= self.n < 2**63:
+            raise ValueError(f"n must be a whole number from 0, got {self.n}; it is the public number of records.")
+        d = self.family.dimension
+        values = tuple(float(value) for value in self.statistic)
+        if len(values) != d:
+            raise ValueError(f"statistic has {len(values)} numbers, the {self.family.kind} family has {d}; give one for each.")
+        if not all(math.isfinite(value) for value in values):
+            raise ValueError("statistic must be finite numbers.")
+        object.__setattr__(self, "statistic", values)
+        object.__setattr__(self, "noise", self.noise.broadcast(d))
+        self.family.check_bounds(self.bounds)
+        if self.coordinates not in ("plain", "standardised"):
+            raise ValueError(f"coordinates must be 'plain' or 'standardised', got {self.coordinates!r}.")
+        if self.coordinates == "standardised" and not self.family.polynomial:
+            raise ValueError(f"the {self.family.kind} family is released in plain coordinates; standardised does not apply.")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the release as JSON, whole or not at all. A file that holds something else is never overwritten."""
+        write_once(Path(path), self.to_json().encode())
+
+    def to_json(self) -> str:
+        """The release as JSON text that a person can read."""
+        content: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "family": self.family.describe(),
+            "n": self.n,
+            "bounds": None if self.bounds is None else asdict(self.bounds),
+            "coordinates": self.coordinates,
+            "statistic": list(self.statistic),
+            "noise": {"kind": self.noise.kind} | asdict(self.noise),  # type: ignore[call-overload]
+            "dataset": self.dataset,
+            "column": self.column,
+            "description": self.description,
+            "privacy": None if self.privacy is None else asdict(self.privacy),
+            "notes": list(self.notes),
+        }
+        content = json.loads(json.dumps(content, allow_nan=False))  # tuples become lists, as a reader will see them
+        return json.dumps(content | {"sha256": _digest(content)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def observe(
+    *,
+    family: Family,
+    n: int,
+    statistic: Sequence[float] | float,
+    noise: Noise,
+    bounds: Bounds | None = None,
+    coordinates: Coordinates = "plain",
+    dataset: str | None = None,
+) -> Release:
+    """A release made of a noisy statistic that some other tool published; its privacy cost is not known here."""
+    values = tuple(statistic) if isinstance(statistic, (Sequence, np.ndarray)) else (statistic,)
+    return Release(family, n, values, noise, bounds, coordinates, dataset)
+
+
+def load(path: str | os.PathLike[str]) -> Release:
+    """Read a release and check it: format, version, every field, every value, and the checksum."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise ReleaseFormatError(f"cannot read {path}: {error.strerror}.") from None
+    if len(data) > MAX_BYTES:
+        raise ReleaseFormatError(f"{path} is larger than {MAX_BYTES >> 20} MiB and no release; check the path.")
+    try:
+        return parse(data)
+    except ReleaseFormatError as error:
+        raise ReleaseFormatError(f"{path}: {error}") from None
+
+
+def parse(data: bytes | str) -> Release:
+    """A release from its JSON text."""
+    content = _strict_json(data)
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ReleaseFormatError("this is not a noisewise release; make one with `noisewise release`.")
+    if content.get("version") != VERSION:
+        raise ReleaseFormatError(f"release format {content.get('version')!r} is not known here, only {VERSION}; update noisewise.")
+    try:
+        wire = _Wire.model_validate(content)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ReleaseFormatError(f"field {where}: {first['msg']}. Ask the curator for the original file.") from None
+    try:
+        release = _build(wire)
+    except (NoisewiseError, ValueError, TypeError) as error:
+        raise ReleaseFormatError(f"{error} Ask the curator for the original file.") from None
+    if wire.sha256 != _digest({key: value for key, value in content.items() if key != "sha256"}):
+        raise ReleaseFormatError("the checksum does not match: the file was cut or edited. Ask the curator for the original.")
+    return release
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class _Bounds(_Strict):
+    lower: float
+    upper: float
+    outside: Outside
+
+
+class _Noise(_Strict):
+    kind: str
+    scale: list[float]
+    step: list[float] | None = None
+
+
+class _Privacy(_Strict):
+    epsilon: str
+    total_epsilon: str
+    neighbours: str
+    records_per_person: int
+    unit: str
+    sensitivity: list[float]
+    bounds_epsilon: str | None
+    quantiles: list[float] | None
+    spend: str | None
+
+
+class _Wire(_Strict):
+    """The shape of the file; the meaning is checked by the objects built from it."""
+
+    format: str
+    version: int
+    family: dict[str, Any]
+    n: int
+    bounds: _Bounds | None
+    coordinates: Coordinates
+    statistic: list[float]
+    noise: _Noise
+    dataset: str | None
+    column: str | None
+    description: str | None
+    privacy: _Privacy | None
+    notes: list[str]
+    sha256: str
+
+
+def _build(wire: _Wire) -> Release:
+    fields = dict(wire.family)
+    kind = fields.pop("kind", None)
+    if kind not in families.REGISTRY:
+        raise ReleaseFormatError(f"family kind {kind!r} is not known here; if it is a family of your own, import its module first.")
+    if wire.noise.kind not in noises.REGISTRY:
+        raise ReleaseFormatError(f"noise kind {wire.noise.kind!r} is not known; known are {', '.join(noises.REGISTRY)}.")
+    noise = noises.REGISTRY[wire.noise.kind](**wire.noise.model_dump(exclude={"kind"}, exclude_none=True))
+    privacy = None
+    if wire.privacy is not None:
+        held = wire.privacy.model_dump().items()
+        known: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in held}
+        privacy = Privacy(**known)
+    return Release(
+        family=families.REGISTRY[kind](**fields),
+        n=wire.n,
+        statistic=tuple(wire.statistic),
+        noise=noise,
+        bounds=None if wire.bounds is None else Bounds(**wire.bounds.model_dump()),
+        coordinates=wire.coordinates,
+        dataset=wire.dataset,
+        column=wire.column,
+        description=wire.description,
+        privacy=privacy,
+        notes=tuple(wire.notes),
+    )
+
+
+def _digest(content: dict[str, Any]) -> str:
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _strict_json(data: bytes | str) -> Any:
+    """JSON without duplicate keys, NaN, infinities or numbers beyond 64-bit floats."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise ReleaseFormatError("a key stands twice in the file; ask the curator for the original.")
+        return found
+
+    def number(text: str) -> float:
+        value = float(text)
+        if not math.isfinite(value):
+            raise ReleaseFormatError("a number in the file is not finite; ask the curator for the original.")
+        return value
+
+    def whole(text: str) -> int:
+        if len(text) > 30:
+            raise ReleaseFormatError("a whole number in the file is too long; ask the curator for the original.")
+        return int(text)
+
+    try:
+        return json.loads(data, object_pairs_hook=once, parse_float=number, parse_int=whole, parse_constant=number)
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise ReleaseFormatError("this is not JSON, or a cut file; ask the curator for the original.") from None

@@ -1,0 +1,59 @@
+"""`noisewise ledger`: what was spent on which dataset, and what is left."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="What was spent on which dataset, and what is left.", no_args_is_help=True)
+File = Annotated[Path, typer.Argument(help="The ledger file.", show_default=False)]
+
+
+@app.command("set-limit")
+def set_limit(
+    ledger: File,
+    dataset: Annotated[str, typer.Option(help="The name that the dataset's budget stands under.", show_default=False)],
+    epsilon: Annotated[str, typer.Option(help="The total epsilon that may ever be spent on it.", show_default=False)],
+) -> None:
+    """Set a dataset's total budget; creates the ledger if there is none."""
+    from noisewise.curator.ledger import Ledger
+    from noisewise.mechanism.privacy import exact_epsilon, text
+
+    account = Ledger(ledger).set_limit(dataset, exact_epsilon(epsilon))
+    print(f"{dataset}: limit {epsilon}, spent {text(account.spent)}, left {text(account.left)}")
+
+
+@app.command()
+def show(ledger: File) -> None:
+    """Limit, spent and left for every dataset."""
+    from noisewise.curator.ledger import Ledger
+    from noisewise.mechanism.privacy import text
+
+    rows = [
+        (a.dataset, "none" if a.limit is None else text(a.limit), text(a.spent), text(a.left), str(a.releases))
+        for a in Ledger(ledger).accounts()
+    ]
+    _table(("dataset", "limit", "spent", "left", "releases"), rows)
+
+
+@app.command()
+def history(
+    ledger: File,
+    dataset: Annotated[str | None, typer.Option(help="Only this dataset.", show_default=False)] = None,
+) -> None:
+    """Every limit that was set and every release that was paid for, oldest first."""
+    from noisewise.curator.ledger import Ledger
+    from noisewise.mechanism.privacy import text
+
+    entries = Ledger(ledger).history(dataset)
+    _table(
+        ("time (UTC)", "dataset", "epsilon", "what", "spend id"),
+        [(e.at[:19].replace("T", " "), e.dataset, text(e.epsilon), e.what, e.spend or "") for e in entries],
+    )
+
+
+def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
+    widths = [max(len(row[j]) for row in (header, *rows)) for j in range(len(header))]
+    for row in (header, *rows):
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

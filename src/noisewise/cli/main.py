@@ -1,0 +1,63 @@
+"""`noisewise`: every refusal is one line on standard error and exit status 2."""
+
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from noisewise.cli.ledger import app as ledger_app
+from noisewise.cli.release import ReleaseCommand, release
+
+app = typer.Typer(
+    name="noisewise",
+    help="Publish differentially private statistics, and draw calibrated conclusions from them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(ledger_app, name="ledger")
+app.command(cls=ReleaseCommand)(release)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(version("noisewise"))
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line."""
+    sys.exit(run())
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """The exit status: 0, or 2 for whatever a person can mend, or 1 for a fault of ours."""
+    try:
+        status = app(args=arguments, standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except TyperException as error:  # the command line itself is wrong
+        return _refuse(getattr(error, "format_message", error.__str__)())
+    except (typer.Abort, KeyboardInterrupt):
+        return _refuse("interrupted.")
+    except ValueError as error:  # NoisewiseError, and what frozen values say of themselves
+        return _refuse(str(error))
+    except Exception as error:  # its message or traceback might hold a record
+        print(f"noisewise: an unexpected {type(error).__name__}; please report the command that you ran.", file=sys.stderr)
+        return 1
+
+
+def _refuse(message: str) -> int:
+    print("noisewise: " + " ".join(message.split()), file=sys.stderr)
+    return 2

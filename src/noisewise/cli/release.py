@@ -1,0 +1,166 @@
+"""`noisewise release`: publish one column's noisy statistic."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+if TYPE_CHECKING:
+    from noisewise.curator.publish import Request
+    from noisewise.model.bounds import Bounds, PrivateBounds
+
+
+FAMILY_HELP = """The model of a record: exponential, 'normal(variance=4)', "categorical(categories=['a', 'b'], other='b')", ..."""
+
+
+class ReleaseCommand(TyperCommand):
+    """Lets `--bounds` take either two numbers or the word `private`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        rewritten: list[str] = []
+        for position, argument in enumerate(args):
+            if argument == "--bounds=private" or (argument == "--bounds" and args[position + 1 : position + 2] == ["private"]):
+                rewritten.append("--private-bounds")
+            elif not (argument == "private" and args[position - 1] == "--bounds" and position > 0):
+                rewritten.append(argument)
+        return super().parse_args(ctx, rewritten)
+
+
+def release(
+    records: Annotated[Path, typer.Argument(help="A .csv or .parquet file.", show_default=False)],
+    column: Annotated[str, typer.Option(help="The column to release.", show_default=False)],
+    family: Annotated[str, typer.Option(help=FAMILY_HELP, show_default=False)],
+    epsilon: Annotated[str, typer.Option(help="The privacy cost.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="Where to write the release (JSON).", show_default=False)] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge.", show_default=False)] = None,
+    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Charge no ledger; the release says so.")] = False,
+    dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.", show_default=False)] = None,
+    bounds: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="The values that count, known without looking: LOWER UPPER. Or the word private.", show_default=False),
+    ] = None,
+    outside: Annotated[
+        str | None, typer.Option(help="What becomes of records outside the bounds: redact or clamp.", show_default=False)
+    ] = None,
+    missing: Annotated[
+        float | None,
+        typer.Option(help="A missing record's value (clamp: midpoint; bernoulli: 0).", show_default=False),
+    ] = None,
+    private_bounds: Annotated[bool, typer.Option("--private-bounds", hidden=True)] = False,
+    bounds_range: Annotated[
+        tuple[float, float] | None, typer.Option(help="Public range of private bounds: LOWER UPPER.", show_default=False)
+    ] = None,
+    bounds_epsilon: Annotated[
+        str | None, typer.Option(help="The cost of private bounds, on top of --epsilon.", show_default=False)
+    ] = None,
+    quantiles: Annotated[tuple[float, float], typer.Option(help="Quantiles that private bounds aim at.")] = (0.01, 0.99),
+    records_per_person: Annotated[int, typer.Option(help="How many records one person may own.")] = 1,
+    neighbours: Annotated[str, typer.Option(help="What a neighbouring table is.")] = "replace_one",
+    description: Annotated[str | None, typer.Option(help="A sentence for whoever reads the release.", show_default=False)] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be released, spend nothing.")] = False,
+) -> None:
+    """Publish the noisy statistic of one column of sensitive records."""
+    if (ledger is None) != no_ledger:
+        raise typer.BadParameter("say either --ledger FILE --dataset NAME, or --no-ledger.")
+    if out is None and not dry_run:
+        raise typer.BadParameter("say where to write the release: --out FILE, or use --dry-run.")
+    chosen = _bounds(bounds, private_bounds, bounds_range, bounds_epsilon, quantiles, outside)
+
+    from noisewise.curator.publish import Request
+    from noisewise.files import check_writable
+    from noisewise.model import notation
+
+    if out is not None and not dry_run:
+        check_writable(out)
+    request = Request.make(
+        records, column, notation.family(family), epsilon, ledger, dataset, chosen, missing, records_per_person, neighbours
+    )
+    if dry_run:
+        print(_forecast(request))
+        return
+    assert out is not None
+    with _progress():
+        made = request.publish(description)
+    made.save(out)
+    print(f"wrote {out}: {made.family.kind} of column {column!r}, n = {made.n}, cost epsilon = {request.cost:f}")
+    if request.ledger is not None and dataset is not None:
+        print(_balance(request))
+
+
+def _bounds(
+    bounds: tuple[float, float] | None,
+    private: bool,
+    span: tuple[float, float] | None,
+    epsilon: str | None,
+    quantiles: tuple[float, float],
+    outside: str | None,
+) -> "Bounds | PrivateBounds | None":
+    from noisewise.model.bounds import Bounds, PrivateBounds
+
+    if private:
+        if span is None or epsilon is None or bounds is not None:
+            raise typer.BadParameter("--bounds private needs --bounds-range LOWER UPPER and --bounds-epsilon EPSILON.")
+    elif span is not None or epsilon is not None:
+        raise typer.BadParameter("--bounds-range and --bounds-epsilon go with --bounds private.")
+    elif bounds is None:
+        if outside is not None:
+            raise typer.BadParameter("--outside goes with --bounds.")
+        return None
+    if outside is None:
+        raise typer.BadParameter("bounds need --outside redact (records outside count 0) or --outside clamp (count as the bound).")
+    if span is not None and epsilon is not None:
+        return PrivateBounds(*span, epsilon=epsilon, quantiles=quantiles, outside=outside)  # type: ignore[arg-type]
+    assert bounds is not None
+    return Bounds(*bounds, outside=outside)  # type: ignore[arg-type]
+
+
+def _forecast(request: "Request") -> str:
+    """What would be released, from public facts: settings, schema, the number of records, the ledger's balance."""
+    from noisewise.mechanism.privacy import text
+    from noisewise.model.bounds import Bounds, PrivateBounds
+
+    bounds = request.bounds
+    widest = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
+    plan = request.plan(widest)
+    n = request.column.count()
+    lines = [f"Dry run: nothing is spent. {request.family.kind} of column {request.name!r}, n = {n} (public)."]
+    if bounds is not None:
+        lines.append(f"Bounds: {bounds.lower:g} to {bounds.upper:g}, records outside: {bounds.outside}.")
+    if isinstance(bounds, PrivateBounds):
+        lines.append("The bounds will be chosen privately within that range; what follows holds for the widest.")
+    lines.append(f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: {request.records_per_person} record(s) of one person.")
+    parts = zip(plan.lattice.step, plan.noise_sd(), plan.largest_sampling_sd(n), strict=True)
+    for j, (step, noise, sampling) in enumerate(parts, 1):
+        ratio = f"{noise / sampling:.2g} of it" if sampling > 0 else "all there is"
+        lines.append(
+            f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, discrete Laplace noise of scale {plan.scale * step:.6g} "
+            f"(sd {noise:.4g}). Sampling error: at most {sampling:.4g}; the noise is {ratio}."
+        )
+        if j == 10 and len(plan.lattice.step) > 10:
+            lines.append(f"... and {len(plan.lattice.step) - 10} more alike.")
+            break
+    lines.append(f"Cost: epsilon = {text(request.cost)}.")
+    if request.account is not None:
+        lines.append(_balance(request, planned=True))
+    return "\n".join(lines)
+
+
+def _balance(request: "Request", planned: bool = False) -> str:
+    from noisewise.mechanism.privacy import remaining, text
+
+    assert request.ledger is not None
+    assert request.account is not None
+    if planned:
+        account = request.account
+        left = remaining(account.left, request.cost)
+        return f"Ledger {request.ledger.path}: {text(account.left)} left for {request.dataset}, {text(left)} after this release."
+    now = next(a for a in request.ledger.accounts() if a.dataset == request.dataset)
+    return f"ledger {request.ledger.path}: {text(now.left)} left of {text(now.limit or now.spent)} for {request.dataset}"
+
+
+def _progress() -> Any:
+    """A spinner on standard error while the records are read, where a person is watching."""
+    from rich.console import Console
+
+    return Console(stderr=True).status("reading the records")

@@ -1,0 +1,48 @@
+"""A namespace that stands in for NumPy, so that a lattice is evaluated inside DuckDB."""
+
+from typing import Any
+
+from duckdb import CaseExpression, ConstantExpression, Expression, FunctionExpression
+
+
+def where(condition: Expression, yes: Any, no: Any) -> Expression:
+    return CaseExpression(condition, _expression(yes)).otherwise(_expression(no))
+
+
+def floor(x: Expression) -> Expression:
+    return FunctionExpression("floor", x)
+
+
+def isnan(x: Expression) -> Expression:
+    return FunctionExpression("isnan", x)
+
+
+def isfinite(x: Expression) -> Expression:
+    return FunctionExpression("isfinite", x)
+
+
+def astype(x: Expression, kind: str) -> Expression:
+    return x.cast({"int64": "BIGINT", "float64": "DOUBLE"}[kind])
+
+
+def abs(x: Expression) -> Expression:
+    return FunctionExpression("abs", x)
+
+
+def exp(x: Expression) -> Expression:
+    return FunctionExpression("exp", x)
+
+
+def log(x: Expression) -> Expression:
+    """As NumPy's; DuckDB's own raises at and below 0, which would tell about a record."""
+    nan = ConstantExpression(float("nan"))
+    return where(x > 0.0, FunctionExpression("ln", where(x > 0.0, x, 1.0)), where(x == 0.0, -float("inf"), nan))
+
+
+def sqrt(x: Expression) -> Expression:
+    """As NumPy's; DuckDB's own raises below 0."""
+    return where(x >= 0.0, FunctionExpression("sqrt", where(x >= 0.0, x, 0.0)), float("nan"))
+
+
+def _expression(value: Any) -> Expression:
+    return value if isinstance(value, Expression) else ConstantExpression(value)

@@ -1,0 +1,200 @@
+"""What was spent on which dataset, and what is left: a SQLite file that may over-count but never under-counts.
+
+Every spend is checked against the limit and written in one transaction, before any noise is drawn.
+"""
+
+import os
+import sqlite3
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import final
+
+from noisewise.errors import BudgetExceeded, LedgerError
+from noisewise.mechanism.privacy import compose, exact_epsilon, remaining, text
+
+APPLICATION_ID = 0x4E5A4C47
+BUSY_SECONDS = 60.0
+_SCHEMA = """
+CREATE TABLE limits (position INTEGER PRIMARY KEY, dataset TEXT NOT NULL, epsilon TEXT NOT NULL, at TEXT NOT NULL);
+CREATE TABLE spends (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, dataset TEXT NOT NULL, epsilon TEXT NOT NULL,
+                     at TEXT NOT NULL, purpose TEXT NOT NULL);
+CREATE TRIGGER spends_stay BEFORE DELETE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never deleted'); END;
+CREATE TRIGGER spends_hold BEFORE UPDATE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never changed'); END;
+"""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One dataset's budget. `limit` is None where none was set."""
+
+    dataset: str
+    limit: Decimal | None
+    spent: Decimal
+    releases: int
+
+    @property
+    def left(self) -> Decimal:
+        return remaining(self.limit, self.spent) if self.limit is not None else Decimal(0)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the history: a limit that was set, or a release that was paid for."""
+
+    at: str
+    dataset: str
+    what: str
+    epsilon: Decimal
+    spend: str | None
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """A ledger file. Opening it checks nothing; every method does."""
+
+    path: Path
+
+    def set_limit(self, dataset: str, epsilon: Decimal) -> Account:
+        """Set the total epsilon that may ever be spent on a dataset, creating the file if there is none."""
+        if not dataset or not dataset.isprintable():
+            raise LedgerError("dataset must be a printable name, such as visits-2026.")
+        if not self.path.exists():
+            self._create()
+        with self._transaction() as connection:
+            connection.execute("INSERT INTO limits (dataset, epsilon, at) VALUES (?, ?, ?)", (dataset, text(epsilon), _now()))
+            return self._account(connection, dataset)
+
+    def check(self, dataset: str, cost: Decimal) -> Account:
+        """Refuse a cost that would not fit now; `spend` decides for good."""
+        with self._transaction() as connection:
+            return self._afford(connection, dataset, cost)
+
+    def spend(self, dataset: str, cost: Decimal, purpose: str) -> str:
+        """Record the cost, or raise and record nothing. Returns the spend's id once it is safely on disk."""
+        spend = str(uuid.uuid4())
+        with self._transaction() as connection:
+            self._afford(connection, dataset, cost)
+            connection.execute(
+                "INSERT INTO spends (id, dataset, epsilon, at, purpose) VALUES (?, ?, ?, ?, ?)",
+                (spend, dataset, text(cost), _now(), purpose),
+            )
+        return spend
+
+    def accounts(self) -> list[Account]:
+        """Every dataset that the ledger knows, by name."""
+        with self._transaction() as connection:
+            names = connection.execute("SELECT dataset FROM limits UNION SELECT dataset FROM spends ORDER BY 1").fetchall()
+            return [self._account(connection, name) for (name,) in names]
+
+    def history(self, dataset: str | None = None) -> list[Entry]:
+        """Everything that was set or spent, oldest first."""
+        with self._transaction() as connection:
+            rows = connection.execute(
+                "SELECT at, dataset, 'limit', epsilon, NULL, 0 AS kind, position FROM limits "
+                "UNION ALL SELECT at, dataset, purpose, epsilon, id, 1, position FROM spends ORDER BY at, kind, position"
+            ).fetchall()
+        return [Entry(row[0], row[1], row[2], _decimal(row[3]), row[4]) for row in rows if dataset in (None, row[1])]
+
+    def _afford(self, connection: sqlite3.Connection, dataset: str, cost: Decimal) -> Account:
+        account = self._account(connection, dataset)
+        if account.limit is None:
+            raise LedgerError(
+                f"dataset {dataset!r} has no limit in {self.path}, and nothing is released without one; set it with: "
+                f"noisewise ledger set-limit {self.path} --dataset {dataset} --epsilon TOTAL"
+            )
+        if cost > account.left:
+            raise BudgetExceeded(
+                f"dataset {dataset!r} has {text(max(account.left, Decimal(0)))} of its limit {text(account.limit)} left, and this "
+                f"release costs {text(cost)}; lower epsilon, or raise the limit with: "
+                f"noisewise ledger set-limit {self.path} --dataset {dataset} --epsilon TOTAL"
+            )
+        return account
+
+    def _account(self, connection: sqlite3.Connection, dataset: str) -> Account:
+        last = connection.execute(
+            "SELECT epsilon FROM limits WHERE dataset = ? ORDER BY position DESC LIMIT 1", (dataset,)
+        ).fetchone()
+        spends = connection.execute("SELECT epsilon FROM spends WHERE dataset = ?", (dataset,)).fetchall()
+        limit = None if last is None else _decimal(last[0])
+        return Account(dataset, limit, compose(*(_decimal(epsilon) for (epsilon,) in spends)), len(spends))
+
+    def _create(self) -> None:
+        """Make the file whole under another name, then link it: two makers at once leave one good ledger."""
+        part = self.path.with_name(f".{self.path.name}.{uuid.uuid4()}.part")
+        try:
+            connection = sqlite3.connect(part, isolation_level=None)
+            try:
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute("PRAGMA user_version = 1")
+                connection.executescript(_SCHEMA)
+            finally:
+                connection.close()
+            os.link(part, self.path)
+        except FileExistsError:
+            pass  # somebody made it meanwhile, just as good
+        except (OSError, sqlite3.Error):
+            raise LedgerError(f"cannot create the ledger {self.path}; check its folder and permissions.") from None
+        finally:
+            part.unlink(missing_ok=True)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """One immediate transaction: committed to disk at the end, or rolled back whole."""
+        if not self.path.is_file():
+            raise LedgerError(
+                f"there is no ledger {self.path}; make one with: "
+                f"noisewise ledger set-limit {self.path} --dataset NAME --epsilon TOTAL"
+            )
+        connection = None
+        try:
+            uri = self.path.absolute().as_uri() + "?mode=rw"
+            connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
+            connection.execute("PRAGMA synchronous = EXTRA")
+            self._recognise(connection)
+            connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise LedgerError(f"the ledger {self.path} cannot be used: {_reason(error)}") from None
+        finally:
+            if connection is not None:
+                connection.close()  # rolls back what was not committed
+
+    def _recognise(self, connection: sqlite3.Connection) -> None:
+        (identity,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if identity != APPLICATION_ID:
+            raise LedgerError(f"{self.path} is not a noisewise ledger; check the path.")
+        if version != 1:
+            raise LedgerError(f"ledger format {version} of {self.path} is not known here; update noisewise.")
+
+
+def _decimal(stored: object) -> Decimal:
+    try:
+        return exact_epsilon(str(stored))
+    except ValueError:
+        raise LedgerError("an amount in the ledger is no positive number: the file is damaged; restore a backup.") from None
+
+
+def _reason(error: sqlite3.Error) -> str:
+    """SQLite's own words tell nothing of records, but a person needs the remedy."""
+    message = str(error)
+    if "locked" in message or "busy" in message:
+        return f"another process has held it for over {BUSY_SECONDS:g} s; wait for that one and try again."
+    if "readonly" in message or "unable to open" in message:
+        return "it, or its folder, cannot be written to; check the permissions."
+    if "not a database" in message or "malformed" in message:
+        return "it is not a noisewise ledger, or a damaged one; check the path, or restore it from a backup."
+    return f"{message}; check the disk and the permissions."
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,173 @@
+"""From records to a release: check, read, spend, and only then draw noise."""
+
+import os
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, final
+
+from noisewise.artifact import Privacy, Release
+from noisewise.curator import quantile
+from noisewise.curator.ledger import Account, Ledger
+from noisewise.curator.plan import Plan, check_settings, total
+from noisewise.curator.statistics import Column
+from noisewise.errors import LedgerError
+from noisewise.mechanism.lattice import Counts, Plain, Standardised
+from noisewise.mechanism.privacy import text
+from noisewise.mechanism.secure import add_laplace, check_headroom
+from noisewise.model.bounds import Bounds, PrivateBounds
+from noisewise.model.families.categorical import Categorical
+from noisewise.model.family import Family
+
+
+def release(
+    records: Any,
+    *,
+    column: str,
+    family: Family,
+    epsilon: float | str | Decimal,
+    ledger: str | os.PathLike[str] | None,
+    dataset: str | None = None,
+    bounds: Bounds | PrivateBounds | None = None,
+    missing: float | None = None,
+    records_per_person: int = 1,
+    neighbours: str = "replace_one",
+    description: str | None = None,
+) -> Release:
+    """Publish the noisy statistic of one column at a cost of epsilon, recorded in the ledger before any noise is drawn.
+
+    `records`: a path to a .csv or .parquet file, or a pandas, polars, pyarrow or DuckDB table. `ledger`: its path, or
+    None said aloud; the release then states that its cost is unrecorded. `missing`: what a missing record stands for
+    under clamp (default: the midpoint) and for the Bernoulli (default: 0). `records_per_person`: how many records one
+    person may own; the noise grows with it, and the guarantee is then per person.
+    """
+    request = Request.make(records, column, family, epsilon, ledger, dataset, bounds, missing, records_per_person, neighbours)
+    return request.publish(description)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A release that was found possible from public facts alone: settings, schema, and the ledger's balance."""
+
+    column: Column
+    name: str
+    family: Family
+    epsilon: Decimal
+    bounds_epsilon: Decimal | None
+    bounds: Bounds | PrivateBounds | None
+    missing: float | None
+    records_per_person: int
+    neighbours: str
+    dataset: str | None
+    ledger: Ledger | None
+    account: Account | None
+
+    @classmethod
+    def make(
+        cls,
+        records: Any,
+        column: str,
+        family: Family,
+        epsilon: float | str | Decimal,
+        ledger: str | os.PathLike[str] | None,
+        dataset: str | None = None,
+        bounds: Bounds | PrivateBounds | None = None,
+        missing: float | None = None,
+        records_per_person: int = 1,
+        neighbours: str = "replace_one",
+    ) -> "Request":
+        own, for_bounds = check_settings(family, bounds, epsilon, records_per_person, neighbours)
+        widest = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
+        Plan.make(family, widest, missing, own, records_per_person)
+        book = None if ledger is None else Ledger(Path(ledger))
+        account = None
+        if book is not None:
+            if dataset is None:
+                raise LedgerError("a release that is charged to a ledger needs dataset=, the name that its budget stands under.")
+            account = book.check(dataset, total(own, for_bounds))
+        opened = Column.open(records, column, family)
+        return cls(opened, column, family, own, for_bounds, bounds, missing, records_per_person, neighbours, dataset, book, account)
+
+    @property
+    def cost(self) -> Decimal:
+        """The total epsilon."""
+        return total(self.epsilon, self.bounds_epsilon)
+
+    def plan(self, bounds: Bounds | None) -> Plan:
+        return Plan.make(self.family, bounds, self.missing, self.epsilon, self.records_per_person)
+
+    def publish(self, description: str | None = None) -> Release:
+        """Read, spend, draw. A failure before the spend costs nothing; one after it has been paid for."""
+        if isinstance(self.bounds, PrivateBounds):
+            assert self.bounds_epsilon is not None
+            grid = quantile.Grid.over(self.bounds, self.family.integer)
+            counts, valid = quantile.below(self.column, grid)
+            spend = self._spend()
+            bounds = quantile.choose(counts, valid, grid, self.bounds, self.bounds_epsilon, self.records_per_person)
+            plan = self.plan(bounds)
+            n, sums = self.column.sums(plan.lattice)
+            check_headroom(n, plan.lattice.ranges, plan.scale)
+        else:
+            plan = self.plan(self.bounds)
+            n, sums = self.column.sums(plan.lattice)
+            check_headroom(n, plan.lattice.ranges, plan.scale)
+            spend = self._spend()
+        noisy = add_laplace(sums, plan.scale)
+        parts = zip(noisy, plan.lattice.offset, plan.lattice.step, strict=True)
+        return Release(
+            family=self.family,
+            n=n,
+            statistic=tuple((value + n * offset) * step for value, offset, step in parts),
+            noise=plan.noise,
+            bounds=plan.bounds,
+            coordinates=plan.lattice.coordinates,  # type: ignore[arg-type]
+            dataset=self.dataset,
+            column=self.name,
+            description=description,
+            privacy=self._privacy(plan, spend),
+            notes=self._notes(plan),
+        )
+
+    def _spend(self) -> str | None:
+        if self.ledger is None or self.dataset is None:
+            return None
+        purpose = f"release of {self.name!r} ({self.family.kind}, {self.neighbours}, {self.records_per_person} per person)"
+        return self.ledger.spend(self.dataset, self.cost, purpose)
+
+    def _privacy(self, plan: Plan, spend: str | None) -> Privacy:
+        k = self.records_per_person
+        return Privacy(
+            epsilon=text(self.epsilon),
+            total_epsilon=text(self.cost),
+            neighbours=self.neighbours,
+            records_per_person=k,
+            unit="one record" if k == 1 else f"one person with at most {k} records",
+            sensitivity=tuple(plan.sensitivity * step for step in plan.lattice.step),
+            bounds_epsilon=None if self.bounds_epsilon is None else text(self.bounds_epsilon),
+            quantiles=self.bounds.quantiles if isinstance(self.bounds, PrivateBounds) else None,
+            spend=spend,
+        )
+
+    def _notes(self, plan: Plan) -> tuple[str, ...]:
+        notes = [_missing_note(plan)]
+        if plan.bounds is not None and plan.bounds.outside == "redact":
+            notes.append("A record outside the bounds contributes 0, in the coordinates of the statistic.")
+        if plan.bounds is not None and plan.bounds.outside == "clamp":
+            notes.append("A record outside the bounds contributes as if it lay on the nearer bound.")
+        if isinstance(self.bounds, PrivateBounds):
+            notes.append("The bounds were chosen privately from the same records; inference ignores that they depend on them.")
+        if self.ledger is None:
+            notes.append("The cost of this release is not recorded in any ledger.")
+        return tuple(notes)
+
+
+def _missing_note(plan: Plan) -> str:
+    lattice, family = plan.lattice, plan.family
+    if isinstance(lattice, Counts):
+        assert isinstance(family, Categorical)
+        return f"Records that are missing or unlisted count as {family.other!r}."
+    assert isinstance(lattice, (Plain, Standardised))
+    if lattice.missing is None:
+        return "Missing records contribute 0, like records outside the bounds."
+    return f"Missing records are treated as records with the value {lattice.missing:g}."

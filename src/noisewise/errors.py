@@ -1,0 +1,29 @@
+"""Every way in which noisewise refuses. A message names what is wrong and the remedy, never a record's value."""
+
+
+class NoisewiseError(ValueError):
+    """The base of all errors that noisewise raises on purpose; the command line prints it as one line and exits with 2."""
+
+
+class RecordsError(NoisewiseError):
+    """The records cannot be read: no such file, no such column, a type without numbers, a CSV of broken shape."""
+
+
+class LedgerError(NoisewiseError):
+    """The ledger cannot be used: absent, not a ledger, locked, or without a limit for the dataset."""
+
+
+class BudgetExceeded(LedgerError):
+    """The release would cost more than the ledger has left for its dataset. Nothing was spent."""
+
+
+class ReleaseFormatError(NoisewiseError):
+    """A file is not a release that this version can trust."""
+
+
+class OutputError(NoisewiseError):
+    """A file cannot be written there, or would overwrite another."""
+
+
+class UnsupportedCombination(NoisewiseError):
+    """A family, a method or an option does not serve what was asked; the message names the missing part."""

@@ -1,0 +1,1 @@
+"""Sensitivity, lattice, noise and privacy arithmetic: no records, no files."""

@@ -1,0 +1,207 @@
+"""From a record's value to the whole numbers that are summed: the one definition that decides the sensitivity.
+
+Each lattice is frozen public data. `integers(x, xp)` runs on NumPy arrays (studies, tests) and, with the curator's
+namespace in place of NumPy, inside a database; x is a float column in which NaN stands for a missing record. Whatever
+x is, the result lies in the declared integer ranges, because the last step before the sum is a clip. Sums of integers
+are exact in any order, so the sensitivity that `sensitivity` computes holds for the sums as they are.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from noisewise.errors import UnsupportedCombination
+from noisewise.model.arrays import Namespace
+from noisewise.model.bounds import Bounds
+from noisewise.model.families.categorical import Categorical
+from noisewise.model.family import Family
+
+RESOLUTION = 20
+"""A continuous statistic has about 2^20 lattice steps over its range."""
+
+
+class Lattice(ABC):
+    """The integer statistic of one record, d numbers, and what they mean in the release's coordinates."""
+
+    coordinates: ClassVar[str] = "plain"
+
+    @property
+    @abstractmethod
+    def step(self) -> tuple[float, ...]:
+        """The released statistic is step times the integer, for each statistic."""
+
+    @property
+    @abstractmethod
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        """The least and the greatest contribution of a record to each statistic."""
+
+    @property
+    def offset(self) -> tuple[int, ...]:
+        """What every record contributes at least; `integers` leaves it out, so that sums stay small."""
+        return (0,) * len(self.ranges)
+
+    @abstractmethod
+    def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
+        """A record's contribution to each statistic, less the offset."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Plain(Lattice):
+    """Each statistic t_j(clip(x)) rounded on its own lattice and clipped to its own range [low_j, high_j]."""
+
+    family: Family
+    lower: float
+    upper: float
+    redact: bool
+    missing: float | None  # the value that a missing record stands for; None under redact
+    steps: tuple[float, ...]
+    low: tuple[int, ...]
+    high: tuple[int, ...]
+
+    @property
+    def step(self) -> tuple[float, ...]:
+        return self.steps
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        pairs = zip(self.low, self.high, strict=True)
+        return tuple((min(lo, 0), max(hi, 0)) if self.redact else (lo, hi) for lo, hi in pairs)
+
+    @property
+    def offset(self) -> tuple[int, ...]:
+        return (0,) * len(self.low) if self.redact else self.low
+
+    def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
+        missing = xp.isnan(x)
+        if self.family.bounded:  # a Bernoulli record that is neither 0 nor 1
+            missing = missing | ((x != self.lower) & (x != self.upper))
+        known = xp.where(missing, self.lower if self.missing is None else self.missing, x)
+        value = xp.where(known < self.lower, self.lower, xp.where(known > self.upper, self.upper, known))
+        if self.redact:
+            counts = (known >= self.lower) & (known <= self.upper) & ~missing
+        columns = []
+        for t, step, lo, hi in zip(self.family.statistic(value, xp), self.steps, self.low, self.high, strict=True):
+            k = xp.floor(xp.where(xp.isfinite(t), t, lo * step) * (1 / step) + 0.5)
+            k = xp.astype(xp.where(k < lo, float(lo), xp.where(k > hi, float(hi), k)), "int64")
+            columns.append(xp.where(counts, k, 0) if self.redact else k - lo)
+        return tuple(columns)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Standardised(Lattice):
+    """(u, u^2) of u = (x - centre)/radius, both computed in integers from one rounded k = u 2^19.
+
+    The second statistic is k^2 / 2^19, rounded: its range is that of k, and one step serves both.
+    """
+
+    coordinates: ClassVar[str] = "standardised"
+    TOP: ClassVar[int] = 1 << (RESOLUTION - 1)
+    lower: float
+    upper: float
+    redact: bool
+    missing: float | None
+
+    @property
+    def step(self) -> tuple[float, ...]:
+        return (1 / self.TOP, 1 / self.TOP)
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        return ((-self.TOP, self.TOP), (0, self.TOP))
+
+    def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
+        top = float(self.TOP)
+        centre, radius = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
+        known = xp.where(xp.isnan(x), centre if self.missing is None else self.missing, x)
+        k = xp.floor((known - centre) * (top / radius) + 0.5)
+        k = xp.where(k < -top, -top, xp.where(k > top, top, k))
+        if self.redact:  # the centre of the bounds is k = 0, so a missing record is redacted already
+            k = xp.where((known >= self.lower) & (known <= self.upper), k, 0.0)
+        return self.powers(xp.astype(k, "int64"))
+
+    def powers(self, k: Any) -> tuple[Any, Any]:
+        """The two statistics of the lattice point k."""
+        return k, (k * k + self.TOP // 2) // self.TOP
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Counts(Lattice):
+    """How many records have each of K labels; x is the index of the label."""
+
+    family: Categorical
+
+    @property
+    def step(self) -> tuple[float, ...]:
+        return (1.0,) * len(self.family.labels)
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 1),) * len(self.family.labels)
+
+    def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
+        return tuple(xp.astype(x == j, "int64") for j in range(len(self.family.labels)))
+
+
+def lattice_for(family: Family, bounds: Bounds | None, missing: float | bool | None = None) -> Lattice:
+    """The lattice of a family within its bounds. `missing` is the value that a missing record stands for."""
+    family.check_bounds(bounds)
+    if isinstance(family, Categorical):
+        if missing is not None:
+            raise UnsupportedCombination("the categorical family takes other= for missing records, not missing=.")
+        return Counts(family)
+    if bounds is None:  # the Bernoulli
+        if missing not in (None, 0, 1):
+            raise UnsupportedCombination(f"missing must be 0 or 1 for the {family.kind} family, got {missing}.")
+        return Plain(family, 0.0, 1.0, False, float(missing or 0), (1.0,), (0,), (1,))
+    redact = bounds.outside == "redact"
+    substitute = _substitute(family, bounds, missing)
+    if family.polynomial:
+        return Standardised(bounds.lower, bounds.upper, redact, substitute)
+    lower, upper = (math.ceil(bounds.lower), math.floor(bounds.upper)) if family.integer else (bounds.lower, bounds.upper)
+    steps, low, high = _own_lattices(family, float(lower), float(upper), redact)
+    return Plain(family, float(lower), float(upper), redact, substitute, steps, low, high)
+
+
+def _substitute(family: Family, bounds: Bounds, missing: float | bool | None) -> float | None:
+    if bounds.outside == "redact":
+        if missing is not None:
+            raise UnsupportedCombination("under redact a missing record contributes 0; leave missing= out, or use outside='clamp'.")
+        return None
+    value = (bounds.lower + bounds.upper) / 2 if missing is None else float(missing)
+    if not bounds.lower <= value <= bounds.upper:  # NaN fails too
+        raise UnsupportedCombination(f"missing must lie within the bounds, got {missing}; a missing record stands for that value.")
+    return float(math.floor(value)) if family.integer else value
+
+
+def _own_lattices(
+    family: Family, lower: float, upper: float, redact: bool
+) -> tuple[tuple[float, ...], tuple[int, ...], tuple[int, ...]]:
+    """Step and integer range of each statistic over [lower, upper].
+
+    The range is a search over public values of x. Were it too narrow, the statistic would be clipped there; the
+    sensitivity stays proven, since it is that of the clipped integers.
+    """
+    x = np.linspace(lower, upper, 2**14 + 1)
+    steps, low, high = [], [], []
+    with np.errstate(all="ignore"):
+        columns = family.statistic(x)
+    for column in columns:
+        t = np.asarray(column, dtype=float)
+        t = t[np.isfinite(t)]
+        if t.size == 0:
+            raise UnsupportedCombination(f"a statistic of the {family.kind} family is nowhere finite within the bounds; move them.")
+        least, most = float(t.min()), float(t.max())
+        span = max(most, 0.0) - min(least, 0.0) if redact else most - least
+        if span <= 0:
+            raise UnsupportedCombination(f"a statistic of the {family.kind} family is constant within the bounds; widen them.")
+        step = 1.0 if family.integer else 2.0 ** math.ceil(math.log2(span) - RESOLUTION)
+        low.append(math.floor(least / step + 0.5))
+        high.append(math.floor(most / step + 0.5))
+        steps.append(step)
+    return tuple(steps), tuple(low), tuple(high)

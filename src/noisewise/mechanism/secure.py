@@ -1,0 +1,72 @@
+"""The noise of a real release, drawn by OpenDP from the operating system's randomness. There is no seed."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from noisewise.errors import UnsupportedCombination
+from noisewise.mechanism.privacy import smallest_scale
+
+INT64 = 2**63
+HEADROOM = 200
+"""OpenDP saturates at 64 bits. Noise beyond this many scales has probability e^-200."""
+
+
+@cache
+def _opendp() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import opendp.prelude as dp
+    dp.enable_features("contrib")
+    return dp
+
+
+def _laplace(scale: float) -> Any:
+    dp = _opendp()
+    return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale)
+
+
+def _noisy_min(scale: float) -> Any:
+    dp = _opendp()
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
+    return dp.m.make_noisy_max(*space, dp.max_divergence(), scale=scale, negate=True)
+
+
+def laplace_scale(sensitivity: int, epsilon: Decimal) -> float:
+    """The smallest scale, in lattice steps, at which integer Laplace noise is certified epsilon-private."""
+    start = float(Decimal(sensitivity) / epsilon)
+    if not start * HEADROOM < INT64:
+        raise UnsupportedCombination(
+            "the noise for this epsilon does not fit in 64-bit whole numbers; raise epsilon or narrow the bounds."
+        )
+    return smallest_scale(_laplace, sensitivity, epsilon, start)
+
+
+def check_headroom(n: int, ranges: Sequence[tuple[int, int]], scale: float) -> None:
+    """Refuse, from public numbers alone, sums that with their noise could pass 63 bits."""
+    widest = max(hi - lo for lo, hi in ranges)
+    if n * widest + math.ceil(HEADROOM * scale) >= INT64:
+        raise UnsupportedCombination(
+            f"{n} records over {widest} lattice steps do not fit in 63 bits with their noise; narrow the bounds, "
+            "raise epsilon, or release parts of the records."
+        )
+
+
+def add_laplace(sums: Sequence[int], scale: float) -> list[int]:
+    """The sums plus independent discrete Laplace noise, P(k) proportional to exp(-|k|/scale)."""
+    if not scale > 0:
+        raise ValueError("scale must be positive; OpenDP would take 0 and add no noise.")
+    return [int(value) for value in _laplace(scale)(list(sums))]
+
+
+def private_argmin(scores: Sequence[int], sensitivity: int, epsilon: Decimal) -> int:
+    """The index of a small score, by report-noisy-min at cost epsilon.
+
+    OpenDP adds exponential noise for this (permute-and-flip, McKenna and Sheldon 2020), which is never worse than the
+    exponential mechanism of Smith (2011) at the same epsilon.
+    """
+    start = float(2 * Decimal(sensitivity) / epsilon)
+    return int(_noisy_min(smallest_scale(_noisy_min, sensitivity, epsilon, start))(list(scores)))

@@ -1,0 +1,55 @@
+"""How far one record can move the integer statistics: the largest distance between two records' contributions.
+
+Neighbours replace one record by another. Everything is a whole number, so nothing here is rounded.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from noisewise.mechanism.lattice import Counts, Lattice, Standardised
+
+
+def l1(lattice: Lattice) -> int:
+    """max over record pairs of the L1 distance.
+
+    For counts it is 2. For powers of one k it is the largest range of a signed sum t1 + t2 or t1 - t2 over every k of
+    the lattice, tight. For statistics on lattices of their own it is the sum of their ranges, which holds whatever the
+    statistics are, and is tight for one.
+    """
+    if isinstance(lattice, Counts):
+        return 2
+    if isinstance(lattice, Standardised):
+        return _signed_sweep(lattice)
+    return sum(hi - lo for lo, hi in lattice.ranges)
+
+
+def l2_squared(lattice: Lattice) -> int:
+    """The square of the largest L2 distance between two records: tight for one statistic, for counts and for (u, u^2).
+
+    For several statistics on lattices of their own it is the upper bound that their ranges give.
+    """
+    if isinstance(lattice, Counts):
+        return 2
+    if isinstance(lattice, Standardised):
+        return _parabola_diameter(lattice.TOP)
+    return sum((hi - lo) ** 2 for lo, hi in lattice.ranges)
+
+
+@lru_cache
+def _signed_sweep(lattice: Standardised) -> int:
+    # Every lattice point, the redacted record among them: k = 0 gives (0, 0).
+    first, second = lattice.powers(np.arange(-lattice.TOP, lattice.TOP + 1, dtype=np.int64))
+    return max(int(np.ptp(first + second)), int(np.ptp(first - second)))
+
+
+@lru_cache
+def _parabola_diameter(top: int) -> int:
+    """max of (k - l)^2 + (q(k) - q(l))^2 with q the rounded k^2/top, by one sweep over s = |k + l|.
+
+    |k - l| <= 2 top - s, and |q(k) - q(l)| <= |k - l| s / top + 1 with the roundings; s = 0 means q(k) = q(l).
+    """
+    s = np.arange(0, 2 * top + 1, dtype=np.int64)
+    d = 2 * top - s
+    q = -(-(d * s) // top) + (s > 0)
+    return int((d * d + q * q).max())

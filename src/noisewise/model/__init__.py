@@ -1,0 +1,1 @@
+"""Mathematics of exponential families: no records, no files, no noise."""

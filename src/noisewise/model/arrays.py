@@ -1,0 +1,20 @@
+"""The array types that the whole package speaks: float64, with a leading batch axis unless a comment says otherwise."""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+Namespace: TypeAlias = Any
+"""`numpy`, `jax.numpy`, or the curator's stand-in with the same functions for the columns of a database."""
+
+
+def positive_tuple(name: str, value: float | Sequence[float], why: str) -> tuple[float, ...]:
+    """Return a positive finite number, or a non-empty sequence of them, as a tuple of floats."""
+    values = tuple(float(v) for v in value) if isinstance(value, (Sequence, np.ndarray)) else (float(value),)
+    if not values or not all(0 < v < np.inf for v in values):  # NaN fails too
+        raise ValueError(f"{name} must be positive and finite, got {value}; {why}.")
+    return values

@@ -1,0 +1,60 @@
+"""Public limits on a record's value, and the rule for records outside them (paper, section 3.3)."""
+
+import math
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal, final
+
+Outside = Literal["redact", "clamp"]
+
+
+def _check_interval(lower: float, upper: float, outside: str) -> None:
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        raise ValueError(f"bounds must be finite numbers, got {lower} and {upper}.")
+    if not lower < upper:
+        raise ValueError(f"the lower bound must be below the upper one, got {lower} and {upper}; swap or widen them.")
+    if not math.isfinite(upper - lower):
+        raise ValueError(f"bounds {lower} and {upper} are too far apart for 64-bit numbers; bring them closer.")
+    if outside not in ("redact", "clamp"):
+        raise ValueError(f"outside must be 'redact' or 'clamp', got {outside!r}; it says what becomes of a record out of bounds.")
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The interval [lower, upper] of values that count, chosen without looking at the records.
+
+    `redact`: a record outside contributes 0 to every statistic. `clamp`: it contributes as if it lay on the nearer bound.
+    """
+
+    lower: float
+    upper: float
+    outside: Outside = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_interval(self.lower, self.upper, self.outside)
+        object.__setattr__(self, "lower", float(self.lower))
+        object.__setattr__(self, "upper", float(self.upper))
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class PrivateBounds:
+    """Bounds to be chosen from the records with differential privacy, within the public range [lower, upper].
+
+    Each of the two quantiles is found by the exponential mechanism (Smith 2011) at half of `epsilon`; the total is
+    charged on top of the release's own epsilon.
+    """
+
+    lower: float
+    upper: float
+    epsilon: float | str | Decimal = field(kw_only=True)
+    quantiles: tuple[float, float] = field(default=(0.01, 0.99), kw_only=True)
+    outside: Outside = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        _check_interval(self.lower, self.upper, self.outside)
+        low, high = self.quantiles
+        if not 0 <= low < high <= 1:
+            raise ValueError(f"quantiles must be two increasing numbers from 0 to 1, got {self.quantiles}.")
+        object.__setattr__(self, "quantiles", (float(low), float(high)))

@@ -1,0 +1,24 @@
+"""The built-in families. Defining a subclass of `Family` with a `kind` of its own registers it beside them."""
+
+from noisewise.model.families.bernoulli import Bernoulli
+from noisewise.model.families.categorical import Categorical
+from noisewise.model.families.exponential import Exponential
+from noisewise.model.families.gamma import Gamma
+from noisewise.model.families.geometric import Geometric
+from noisewise.model.families.normal import Normal
+from noisewise.model.families.poisson import Poisson
+from noisewise.model.family import REGISTRY, Family, IntervalMoments, Parameter
+
+__all__ = [
+    "REGISTRY",
+    "Bernoulli",
+    "Categorical",
+    "Exponential",
+    "Family",
+    "Gamma",
+    "Geometric",
+    "IntervalMoments",
+    "Normal",
+    "Parameter",
+    "Poisson",
+]

@@ -1,0 +1,95 @@
+"""Moments of a record's bounded statistic t^(x): what the normal approximations of the paper are built from."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from noisewise.errors import UnsupportedCombination
+from noisewise.model import autodiff, quadrature
+from noisewise.model.arrays import FloatArray
+from noisewise.model.bounds import Bounds
+from noisewise.model.family import Family, IntervalMoments
+
+CANCELLED = 1e-6
+"""A closed-form variance below this share of the second moment has lost its digits, and quadrature takes over."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedMoments:
+    """Of one record: mean and covariance of t(x) and of t^(x), and Cov(t, t^)."""
+
+    mean: FloatArray  # (batch, d)
+    covariance: FloatArray  # (batch, d, d)
+    bounded_mean: FloatArray  # (batch, d)
+    bounded_covariance: FloatArray  # (batch, d, d)
+    cross: FloatArray  # (batch, d, d), rows t, columns t^
+
+
+def interval_moments(family: Family, theta: FloatArray, lower: float, upper: float, method: str = "auto") -> IntervalMoments:
+    """Moments of t(x) given lower <= x <= upper by `method`: closed, autodiff, quadrature, or auto: closed where it is accurate."""
+    if method == "autodiff":
+        return autodiff.interval_moments(family, theta, lower, upper)
+    if method == "quadrature":
+        return quadrature.interval_moments(family, theta, lower, upper)
+    if method not in ("auto", "closed"):
+        raise UnsupportedCombination(f"unknown method {method!r}; use auto, closed, autodiff or quadrature.")
+    with np.errstate(all="ignore"):  # what cannot be had is NaN, and replaced below
+        closed = family.closed_moments(theta, lower, upper)
+    if method == "closed":
+        if closed is None:
+            raise UnsupportedCombination(f"the {family.kind} family has no closed form for these moments; use quadrature.")
+        return closed
+    if closed is None:
+        return quadrature.interval_moments(family, theta, lower, upper)
+    variance = np.einsum("bdd->bd", closed.covariance)
+    good = (np.isfinite(closed.log_probability) & (variance > CANCELLED * (variance + closed.mean**2)).all(1))[:, None]
+    if good.all():
+        return closed
+    redo = ~good[:, 0]
+    again = quadrature.interval_moments(family, theta[redo], lower, upper)
+    for name in ("log_probability", "mean", "covariance"):
+        getattr(closed, name)[redo] = getattr(again, name)
+    return closed
+
+
+def bounded_moments(family: Family, theta: FloatArray, bounds: Bounds, method: str = "auto") -> BoundedMoments:
+    """`redact`: t^(x) = 1[a <= x <= b] t(x). `clamp`: t^(x) = t(clip(x, a, b))."""
+    mean, covariance = family.mean(theta), family.covariance(theta)
+    inside = interval_moments(family, theta, bounds.lower, bounds.upper, method)
+    q = np.exp(inside.log_probability)[:, None]
+    first = q * inside.mean  # E t^, and E t 1[inside]
+    second = q[:, :, None] * (inside.covariance + _outer(inside.mean, inside.mean))  # E t^ t^', and E t t^'
+    mixed = second
+    if bounds.outside == "clamp":
+        for tail, value in (_below(family, bounds), _above(family, bounds)):
+            if tail is None:
+                continue
+            moments = interval_moments(family, theta, *tail, method)
+            p = np.exp(moments.log_probability)[:, None]
+            edge = np.broadcast_to(value, mean.shape)
+            tail_mean = np.where(p > 0, moments.mean, 0.0)
+            first = first + p * edge
+            mixed = mixed + p[:, :, None] * _outer(tail_mean, edge)
+            second = second + p[:, :, None] * _outer(edge, edge)
+    return BoundedMoments(mean, covariance, first, second - _outer(first, first), mixed - _outer(mean, first))
+
+
+def _below(family: Family, bounds: Bounds) -> tuple[tuple[float, float] | None, FloatArray]:
+    """The part of the support below the bounds, and t at the lower bound."""
+    edge = np.ceil(bounds.lower) if family.integer else bounds.lower
+    tail = (family.support[0], edge - 1 if family.integer else edge)
+    return (tail if tail[0] < edge else None), _at(family, edge)
+
+
+def _above(family: Family, bounds: Bounds) -> tuple[tuple[float, float] | None, FloatArray]:
+    edge = np.floor(bounds.upper) if family.integer else bounds.upper
+    tail = (edge + 1 if family.integer else edge, family.support[1])
+    return (tail if tail[1] > edge else None), _at(family, edge)
+
+
+def _at(family: Family, x: float) -> FloatArray:
+    return np.array([float(column) for column in family.statistic(np.float64(x))])
+
+
+def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
+    return a[:, :, None] * b[:, None, :]

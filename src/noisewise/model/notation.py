@@ -1,0 +1,49 @@
+"""Families and priors as a person types them: `exponential`, `gamma(shape=2, rate=20)`. Nothing is executed."""
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from noisewise.errors import NoisewiseError
+from noisewise.model import families, priors
+
+T = TypeVar("T")
+MAX_LENGTH = 100_000
+
+
+def family(text: str) -> families.Family:
+    """A family from its kind and settings, such as `normal(variance=4)`."""
+    return _call(text, families.REGISTRY, "family", "exponential or normal(variance=4)")
+
+
+def prior(text: str) -> priors.Prior:
+    """A prior from its kind and hyperparameters, such as `beta(alpha=1, beta=1)`."""
+    return _call(text, priors.REGISTRY, "prior", "gamma(shape=2, rate=20)")
+
+
+def _call(text: str, registry: Mapping[str, Callable[..., T]], what: str, example: str) -> T:
+    name, fields = _parse(text, what, example)
+    if name not in registry:
+        raise NoisewiseError(f"unknown {what} {name!r}; known are: {', '.join(sorted(registry))}.")
+    try:
+        return registry[name](**fields)
+    except TypeError:
+        raise NoisewiseError(f"the {what} {name} does not take these settings: {text}; write it like {example}.") from None
+
+
+def _parse(text: str, what: str, example: str) -> tuple[str, dict[str, object]]:
+    wrong = NoisewiseError(f"cannot read the {what} {text[:80]!r}; write it like {example}.")
+    if len(text) > MAX_LENGTH:
+        raise wrong
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+        if isinstance(tree, ast.Name):
+            return tree.id, {}
+        if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name) or tree.args:
+            raise wrong
+        fields = {keyword.arg: ast.literal_eval(keyword.value) for keyword in tree.keywords}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise wrong from None
+    if None in fields:  # a ** in the text
+        raise wrong
+    return tree.func.id, {str(name): value for name, value in fields.items()}
