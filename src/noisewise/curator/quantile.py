@@ -9,9 +9,7 @@ from typing import final
 
 from noisewise.curator.statistics import Column
 from noisewise.mechanism.secure import private_argmin
-from noisewise.model.bounds import Bounds, PrivateBounds
-
-CANDIDATES = 1024
+from noisewise.model.bounds import CANDIDATES, Bounds, PrivateBounds
 
 
 @final

@@ -94,6 +94,8 @@ def _csv(path: Path, literal: str, column: str, wanted: Wanted) -> duckdb.DuckDB
             return next(csv.reader([file.readline(MAX_LINE)], strict=True))
 
     names = shielded(header, BROKEN_CSV)
+    if not names:
+        raise RecordsError(BROKEN_CSV)
     _check_column(names, column)
     types = {f"c{index}": "VARCHAR" for index in range(len(names))}
     dialect: dict[str, Any] = {"header": True, "sep": ",", "quotechar": '"', "escapechar": '"', "auto_detect": False}
@@ -185,6 +187,8 @@ def _value(item: Any, wanted: Wanted) -> tuple[float, str | None]:
         return np.nan, item if _encodes(item) else None
     if isinstance(item, (bool, np.bool_)):
         return (np.nan, str(bool(item)).lower()) if wanted == "text" else (float(item), None)
+    if isinstance(item, (complex, np.complexfloating)) and item.imag == 0:  # one complex record makes the others so
+        item = float(item.real)
     if isinstance(item, (numbers.Real, Decimal)):
         try:
             return float(item), None

@@ -1,6 +1,8 @@
 """Exact integer statistics of a column, in one streaming pass inside DuckDB."""
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -25,7 +27,7 @@ class Column:
         """The column in the form that the family counts or sums."""
         text = isinstance(family, Categorical) and isinstance(family.labels[0], str)
         wanted: Wanted = "text" if text else "number"
-        is_csv = str(records).lower().endswith(".csv") and not isinstance(records, duckdb.DuckDBPyRelation)
+        is_csv = isinstance(records, (str, os.PathLike)) and Path(records).suffix.lower() == ".csv"
         return cls(open_column(records, column, wanted), BROKEN_CSV if is_csv else UNREADABLE)
 
     def count(self) -> int:

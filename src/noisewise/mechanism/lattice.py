@@ -198,10 +198,18 @@ def _own_lattices(
             raise UnsupportedCombination(f"a statistic of the {family.kind} family is nowhere finite within the bounds; move them.")
         least, most = float(t.min()), float(t.max())
         span = max(most, 0.0) - min(least, 0.0) if redact else most - least
-        if span <= 0:
-            raise UnsupportedCombination(f"a statistic of the {family.kind} family is constant within the bounds; widen them.")
-        step = 1.0 if family.integer else 2.0 ** math.ceil(math.log2(span) - RESOLUTION)
+        if not 1e-290 < span < 1e290:
+            raise UnsupportedCombination(
+                f"a statistic of the {family.kind} family spans {span:g} within the bounds; give the column in other units."
+            )
+        # No finer than the floats themselves: every k stays below 2^51, exact as a float.
+        finest = max(math.log2(span) - RESOLUTION, math.log2(max(abs(least), abs(most))) - 50)
+        step = 1.0 if family.integer else 2.0 ** math.ceil(finest)
         low.append(math.floor(least / step + 0.5))
         high.append(math.floor(most / step + 0.5))
+        if low[-1] == high[-1] or max(-low[-1], high[-1]) > 2**51:
+            raise UnsupportedCombination(
+                f"the bounds of the {family.kind} family are too large or too close together for 64-bit numbers."
+            )
         steps.append(step)
     return tuple(steps), tuple(low), tuple(high)

@@ -234,8 +234,10 @@ def _upper_tail(k: FloatArray, sigma: FloatArray) -> FloatArray:
     f = np.exp(-0.5 * (x / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))
     first = -x / sigma**2 * f
     third = (3 * x / sigma**4 - x**3 / sigma**6) * f
-    expansion = special.ndtr(-x / sigma) + first / 24 - 7 * third / 5760
-    j = k[..., None] + np.arange(1300)  # 40 sigma at sigma = 32
-    small = np.minimum(sigma, 32.0)
-    direct = np.exp(-0.5 * (j / small[..., None]) ** 2 - _log_theta(small)[..., None]).sum(-1)
-    return np.asarray(np.where(sigma < 32, direct, expansion))
+    tail = np.asarray(special.ndtr(-x / sigma) + first / 24 - 7 * third / 5760)
+    for small in np.unique(sigma[sigma < 32]):
+        j = np.arange(1300)  # 40 sigma at sigma = 32
+        sums = np.cumsum(np.exp(-0.5 * (j / small) ** 2 - _log_theta(small))[::-1])[::-1]
+        here = sigma == small
+        tail[here] = sums[np.minimum(k[here], 1299).astype(int)]
+    return tail

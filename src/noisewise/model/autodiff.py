@@ -1,5 +1,6 @@
 """Lemma 1 of the paper: truncated moments as derivatives of log P(v <= x <= w) in the natural parameter, by JAX."""
 
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -20,7 +21,8 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
             return family.log_probability(eta, lower, upper, jax.numpy, special)
 
         eta = jax.numpy.asarray(family.natural(theta))
-        value, slope, curvature = (np.asarray(jax.vmap(f)(eta)) for f in (log_q, jax.grad(log_q), jax.hessian(log_q)))
+        slope_of = jax.jacfwd(log_q)
+        value, slope, curvature = (np.asarray(jax.vmap(f)(eta)) for f in (log_q, slope_of, jax.jacfwd(slope_of)))
     return IntervalMoments(value, family.mean(theta) + slope, family.covariance(theta) + curvature)
 
 
@@ -33,7 +35,8 @@ def cumulants(family: Family, theta: FloatArray) -> tuple[FloatArray, FloatArray
         def partition(one: Any) -> Any:
             return family.log_partition(one, jax.numpy)
 
-        return np.asarray(jax.vmap(jax.grad(partition))(eta)), np.asarray(jax.vmap(jax.hessian(partition))(eta))
+        slope = jax.jacfwd(partition)
+        return np.asarray(jax.vmap(slope)(eta)), np.asarray(jax.vmap(jax.jacfwd(slope))(eta))
 
 
 def _jax() -> Any:
@@ -44,6 +47,7 @@ def _jax() -> Any:
     return jax
 
 
+@cache  # one function object, so that JAX compiles it once
 def _special(jax: Any) -> Namespace:
     """SciPy's names in JAX, with a log Phi whose derivatives keep their digits in the lower tail.
 
@@ -51,11 +55,11 @@ def _special(jax: Any) -> Namespace:
     """
     np_, sp = jax.numpy, jax.scipy.special
 
+    @jax.jit  # type: ignore[untyped-decorator]
     def log_ndtr(x: Any) -> Any:
         tail = np_.minimum(x, -5.0)
-        fraction = -tail
-        for k in range(80, 0, -1):  # Laplace's continued fraction of the Mills ratio
-            fraction = -tail + k / fraction
+        # Laplace's continued fraction of the Mills ratio, from its 80th term back to the first.
+        fraction = jax.lax.fori_loop(0, 80, lambda j, f: -tail + (80 - j) / f, -tail)
         in_tail = -0.5 * tail * tail - 0.5 * np.log(2 * np.pi) - np_.log(fraction)
         return np_.where(x < -5.0, in_tail, np_.log(sp.ndtr(np_.maximum(x, -5.0))))
 

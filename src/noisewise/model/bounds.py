@@ -6,15 +6,23 @@ from decimal import Decimal
 from typing import Literal, final
 
 Outside = Literal["redact", "clamp"]
+CANDIDATES = 1024
+"""Private bounds are chosen among this many evenly spaced public values."""
+LARGEST = 1e150
+"""Its square is a float still, and so is the square of its reciprocal."""
 
 
-def _check_interval(lower: float, upper: float, outside: str) -> None:
+def _check_interval(lower: float, upper: float, outside: str, parts: int = 1) -> None:
+    """Refuse an interval whose `parts` are not each an ordinary interval of 64-bit numbers."""
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise ValueError(f"bounds must be finite numbers, got {lower} and {upper}.")
     if not lower < upper:
         raise ValueError(f"the lower bound must be below the upper one, got {lower} and {upper}; swap or widen them.")
-    if not math.isfinite(upper - lower):
-        raise ValueError(f"bounds {lower} and {upper} are too far apart for 64-bit numbers; bring them closer.")
+    largest = max(abs(lower), abs(upper))
+    if largest > LARGEST or (upper - lower) / parts < max(1 / LARGEST, largest * 2.0**-40):
+        raise ValueError(
+            f"bounds {lower} and {upper} are too large, or too close together, for 64-bit numbers; give the column in other units."
+        )
     if outside not in ("redact", "clamp"):
         raise ValueError(f"outside must be 'redact' or 'clamp', got {outside!r}; it says what becomes of a record out of bounds.")
 
@@ -53,7 +61,7 @@ class PrivateBounds:
     outside: Outside = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        _check_interval(self.lower, self.upper, self.outside)
+        _check_interval(self.lower, self.upper, self.outside, parts=CANDIDATES)
         low, high = self.quantiles
         if not 0 <= low < high <= 1:
             raise ValueError(f"quantiles must be two increasing numbers from 0 to 1, got {self.quantiles}.")

@@ -1,0 +1,183 @@
+"""The ledger: exact sums, clear refusals, sixteen processes at once, and processes killed at any instant."""
+
+import multiprocessing
+import os
+import signal
+import sqlite3
+import time
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import noisewise
+from noisewise import Bounds, PrivateBounds, families
+from noisewise.curator.ledger import Ledger
+from noisewise.errors import BudgetExceeded, LedgerError
+
+fork = multiprocessing.get_context("fork")  # a child starts in milliseconds, with everything imported
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    book = Ledger(tmp_path / "budget.db")
+    book.set_limit("visits", Decimal("0.3"))
+    return book
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_text("x\n" + "".join(f"{i % 7}\n" for i in range(200)))
+    return path
+
+
+def publish(records: Path, ledger: Path, epsilon: str, out: Path | None = None) -> noisewise.Release:
+    made = noisewise.release(
+        records,
+        column="x",
+        family=families.Poisson(),
+        bounds=Bounds(0, 9, outside="clamp"),
+        epsilon=epsilon,
+        ledger=ledger,
+        dataset="visits",
+    )
+    if out is not None:
+        made.save(out)
+    return made
+
+
+def test_three_tenths_fit_into_0_3(ledger: Ledger) -> None:
+    for _ in range(3):
+        ledger.spend("visits", Decimal("0.1"), "test")
+    (account,) = ledger.accounts()
+    assert (account.spent, account.left, account.releases) == (Decimal("0.3"), 0, 3)
+    with pytest.raises(BudgetExceeded, match=r"has 0 of its limit 0.3 left.*costs 0.0001.*set-limit"):
+        ledger.spend("visits", Decimal("0.0001"), "test")
+    assert len(ledger.history("visits")) == 4
+
+
+def test_limits_can_be_raised_and_lowered_and_everything_is_kept(ledger: Ledger) -> None:
+    ledger.spend("visits", Decimal("0.2"), "test")
+    assert ledger.set_limit("visits", Decimal("0.1")).left == Decimal("-0.1")
+    with pytest.raises(BudgetExceeded, match=r"has 0 of its limit 0\.1 left"):
+        ledger.spend("visits", Decimal("0.01"), "test")
+    assert ledger.set_limit("visits", Decimal(1)).left == Decimal("0.8")
+    ledger.spend("visits", Decimal("0.8"), "test")
+    assert [str(entry.epsilon) for entry in ledger.history()] == ["0.3", "0.2", "0.1", "1", "0.8"]
+    with sqlite3.connect(ledger.path) as connection, pytest.raises(sqlite3.IntegrityError, match="never deleted"):
+        connection.execute("DELETE FROM spends")
+
+
+def test_a_dataset_without_a_limit_is_refused_with_the_command_that_helps(ledger: Ledger, records: Path) -> None:
+    with pytest.raises(LedgerError, match=r"no limit.*noisewise ledger set-limit .*budget.db --dataset other --epsilon TOTAL"):
+        noisewise.release(records, column="x", family=families.Bernoulli(), epsilon=1, ledger=ledger.path, dataset="other")
+    with pytest.raises(LedgerError, match="needs dataset="):
+        noisewise.release(records, column="x", family=families.Bernoulli(), epsilon=1, ledger=ledger.path)
+    with pytest.raises(LedgerError, match=r"there is no ledger .*set-limit"):
+        publish(records, ledger.path.with_name("absent.db"), "0.1")
+    assert not ledger.path.with_name("absent.db").exists()
+
+
+def test_an_unaffordable_release_is_refused_before_the_records_are_read(ledger: Ledger, tmp_path: Path) -> None:
+    with pytest.raises(BudgetExceeded):
+        publish(tmp_path / "no-such-file.csv", ledger.path, "0.31")
+
+
+def test_a_failed_reading_costs_nothing(ledger: Ledger, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.csv"
+    broken.write_text("x,y\n1,2\n3\n")
+    with pytest.raises(noisewise.errors.RecordsError):  # type: ignore[attr-defined]
+        publish(broken, ledger.path, "0.1")
+    assert ledger.accounts()[0].spent == 0
+
+
+def test_private_bounds_are_charged_with_the_release_in_one_entry(ledger: Ledger, records: Path) -> None:
+    bounds = PrivateBounds(0, 50, epsilon="0.05", outside="clamp")
+    made = noisewise.release(
+        records, column="x", family=families.Poisson(), bounds=bounds, epsilon="0.1", ledger=ledger.path, dataset="visits"
+    )
+    assert made.privacy is not None
+    assert (made.privacy.epsilon, made.privacy.bounds_epsilon, made.privacy.total_epsilon) == ("0.1", "0.05", "0.15")
+    _, spent = ledger.history()
+    assert (spent.epsilon, spent.spend) == (Decimal("0.15"), made.privacy.spend)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database at all, just text" * 50, b"SQLite format 3\x00" + b"\x00" * 4096])
+def test_a_file_that_is_no_ledger_is_refused_and_left_alone(content: bytes, tmp_path: Path, records: Path) -> None:
+    path = tmp_path / "other.db"
+    path.write_bytes(content)
+    for action in (
+        lambda: publish(records, path, "0.1"),
+        lambda: Ledger(path).set_limit("visits", Decimal(1)),
+        Ledger(path).accounts,
+    ):
+        with pytest.raises(LedgerError, match=r"not a noisewise ledger|cannot be used"):
+            action()
+    assert path.read_bytes() == content
+
+
+def test_someone_elses_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    with pytest.raises(LedgerError, match="not a noisewise ledger"):
+        Ledger(path).set_limit("visits", Decimal(1))
+
+
+def _race(ledger: Path, records: Path, out: Path, start, results) -> None:  # type: ignore[no-untyped-def]
+    start.wait()
+    try:
+        publish(records, ledger, "0.1", out)
+        results.put("made")
+    except BudgetExceeded:
+        results.put("refused")
+
+
+def test_sixteen_processes_never_overspend(ledger: Ledger, records: Path, tmp_path: Path) -> None:
+    """All sixteen pass the early check together; three shares are left, and exactly three get one."""
+    start, results = fork.Barrier(16), fork.Queue()
+    outs = [tmp_path / f"{i}.json" for i in range(16)]
+    processes = [fork.Process(target=_race, args=(ledger.path, records, out, start, results)) for out in outs]
+    for process in processes:
+        process.start()
+    outcomes = [results.get(timeout=120) for _ in processes]
+    for process in processes:
+        process.join()
+    assert outcomes.count("made") == 3
+    assert outcomes.count("refused") == 13
+    assert ledger.accounts()[0].left == 0
+    written = {noisewise.load(out).privacy.spend for out in outs if out.exists()}  # type: ignore[union-attr]
+    assert written == {entry.spend for entry in ledger.history() if entry.spend}
+
+
+def test_a_killed_process_never_leaves_a_release_that_the_ledger_does_not_know(
+    ledger: Ledger, records: Path, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """200 children, each killed with SIGKILL at a random instant of its release."""
+    ledger.set_limit("visits", Decimal(1000))
+
+    def child(out: Path) -> int:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                publish(records, ledger.path, "0.1", out)
+            finally:
+                os._exit(0)
+        return pid
+
+    began = time.monotonic()
+    os.waitpid(child(tmp_path / "first.json"), 0)
+    duration = time.monotonic() - began
+    outs = [tmp_path / f"{i}.json" for i in range(200)]
+    for out in outs:
+        pid = child(out)
+        time.sleep(rng.uniform(0, 1.3 * duration))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    known = {entry.spend for entry in ledger.history() if entry.spend}
+    written = [noisewise.load(out) for out in outs if out.exists()]  # a partial file would not load
+    assert {made.privacy.spend for made in written} <= known  # type: ignore[union-attr]
+    assert len(known) >= len(written) + 1
+    assert 10 <= len(written) <= 190  # the instants covered the whole release

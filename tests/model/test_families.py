@@ -1,0 +1,170 @@
+"""Every family: its density, distribution function, moments, simulator and conjugate update agree with each other."""
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from cases import CASES, Case, name
+from conftest import FALSE_ALARM
+from noisewise import families
+from noisewise.errors import UnsupportedCombination
+from noisewise.model import autodiff, quadrature
+
+every_family = pytest.mark.parametrize("case", CASES, ids=name)
+
+
+def test_every_registered_family_has_a_case() -> None:
+    assert {case.family.kind for case in CASES} >= {
+        "bernoulli",
+        "categorical",
+        "exponential",
+        "poisson",
+        "geometric",
+        "gamma",
+        "normal",
+    }
+    assert set(families.REGISTRY) - {"rayleigh", "double_log"} == {case.family.kind for case in CASES}
+
+
+@every_family
+def test_density_integrates_to_one_and_gives_the_mean_and_covariance(case: Case, rng: np.random.Generator) -> None:
+    theta = case.theta(rng)
+    whole = quadrature.interval_moments(case.family, theta, *case.family.support)
+    np.testing.assert_allclose(whole.log_probability, 0, atol=1e-10)
+    np.testing.assert_allclose(whole.mean, case.family.mean(theta), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(whole.covariance, case.family.covariance(theta), rtol=1e-8, atol=1e-10)
+
+
+@every_family
+def test_moments_are_derivatives_of_the_log_partition(case: Case, rng: np.random.Generator) -> None:
+    theta = case.theta(rng)
+    mean, covariance = autodiff.cumulants(case.family, theta)
+    np.testing.assert_allclose(mean, case.family.mean(theta), rtol=1e-9)
+    np.testing.assert_allclose(covariance, case.family.covariance(theta), rtol=1e-8, atol=1e-12)
+
+
+@every_family
+def test_log_density_is_the_exponential_family_form(case: Case, rng: np.random.Generator) -> None:
+    theta = case.theta(rng)
+    x = case.family.simulate(rng, theta, 5)
+    direct = super(type(case.family), case.family).log_density(x, theta)
+    eta, t = case.family.natural(theta), np.stack([np.asarray(c, float) for c in case.family.statistic(x)], -1)
+    form = np.einsum("bd,bmd->bm", eta, t) - case.family.log_partition(eta)[:, None] + case.family.log_base_measure(x)
+    np.testing.assert_allclose(direct, form, rtol=1e-9, atol=1e-9)
+
+
+@every_family
+def test_cdf_is_the_integral_of_the_density(case: Case, rng: np.random.Generator) -> None:
+    theta = case.theta(rng)
+    for x in case.family.simulate(rng, theta[:1], 4)[0]:
+        below = quadrature.interval_moments(case.family, theta, case.family.support[0], x)
+        np.testing.assert_allclose(
+            np.exp(below.log_probability), case.family.cdf(np.array([x]), theta)[:, 0], rtol=1e-8, atol=1e-13
+        )
+
+
+@every_family
+def test_simulated_records_follow_the_cdf(case: Case, rng: np.random.Generator) -> None:
+    theta = case.theta(rng, 1)
+    x = case.family.simulate(rng, theta, 20_000)[0]
+    assert x.shape == (20_000,)
+    if case.family.integer:
+        values, counts = np.unique(x, return_counts=True)
+        p = np.exp(case.family.log_density(values[None, :], theta))[0]
+        big = p * x.size > 10
+        expected = np.append(p[big], 1 - p[big].sum()) * x.size
+        observed = np.append(counts[big], x.size - counts[big].sum())
+        keep = expected > 1e-6
+        statistic = ((observed - expected)[keep] ** 2 / expected[keep]).sum()
+        assert stats.chi2.sf(statistic, keep.sum() - 1) > FALSE_ALARM
+    else:
+        assert stats.kstest(x, lambda v: case.family.cdf(v, theta)[0]).pvalue > FALSE_ALARM
+
+
+@every_family
+def test_conjugate_update_is_prior_times_likelihood(case: Case, rng: np.random.Generator) -> None:
+    """log posterior - log prior - log likelihood is the same constant at every theta."""
+    x = case.family.simulate(rng, case.theta(rng, 1), 9)
+    theta = case.theta(rng, 50)
+    statistic = np.stack([np.asarray(c, float).sum(-1) for c in case.family.statistic(x)], -1)
+    posterior = case.family.update(case.prior, statistic, 9)
+    likelihood = case.family.log_density(np.repeat(x, 50, axis=0), theta).sum(1)
+    evidence = case.prior.log_density(theta) + likelihood - posterior.log_density(theta)
+    np.testing.assert_allclose(evidence, evidence[0], rtol=1e-9, atol=1e-8)
+
+
+@every_family
+def test_update_is_batched(case: Case, rng: np.random.Generator) -> None:
+    x = case.family.simulate(rng, case.theta(rng, 3), 6)
+    statistic = np.stack([np.asarray(c, float).sum(-1) for c in case.family.statistic(x)], -1)
+    theta = case.theta(rng, 3)
+    together = case.family.update(case.prior, statistic, 6).log_density(theta)
+    apart = [case.family.update(case.prior, statistic[i : i + 1], 6).log_density(theta[i : i + 1])[0] for i in range(3)]
+    np.testing.assert_allclose(together, apart)
+    assert case.family.update(case.prior, statistic, 6).draw(rng, 3).shape == theta.shape
+
+
+@every_family
+def test_prior_draws_have_the_density_of_the_prior(case: Case, rng: np.random.Generator) -> None:
+    """E over draws of a bump function equals its integral against the density (one or two parameters), or the mean is right."""
+    draws = case.prior.draw(rng, 100_000)
+    first = np.sort(draws[:, 0])
+    if draws.shape[1] == 1:
+        low, high = first[1000], first[-1000]
+        grid = np.linspace(low, high, 4001)
+        mass = integrate.simpson(np.exp(case.prior.log_density(grid[:, None])), x=grid)
+        inside = ((draws[:, 0] >= low) & (draws[:, 0] <= high)).mean()
+        assert abs(inside - mass) < 5 * np.sqrt(0.98 * 0.02 / 100_000)  # false alarm 6e-7
+    else:
+        # Importance identity: E[q(theta)/p(theta)] = 1 for any density q inside the support.
+        kind = type(case.prior)
+        flatter = (np.asarray(case.prior.concentration) + 0.5,) if case.prior.kind == "dirichlet" else (0.6, 2.5, 7.0, 6.5)
+        other = kind(*flatter)
+        ratio = np.exp(other.log_density(draws) - case.prior.log_density(draws))
+        assert abs(ratio.mean() - 1) < 5 * ratio.std() / np.sqrt(ratio.size)
+
+
+@pytest.mark.parametrize("shape", [0.01, 0.3])
+def test_small_dirichlet_draws_do_not_underflow(shape: float, rng: np.random.Generator) -> None:
+    draws = case = families.Categorical(3).prior([shape] * 3).draw(rng, 1000)  # type: ignore[misc]
+    assert np.isfinite(case).all()
+    np.testing.assert_allclose(draws.sum(1), 1)
+
+
+def test_a_missing_part_is_named() -> None:
+    class Bare(families.Family):
+        kind = "double_log"
+        support = (0.0, 1.0)
+
+        def statistic(self, x, xp=np):  # type: ignore[no-untyped-def]
+            return (xp.log(x),)
+
+    with pytest.raises(UnsupportedCombination, match="does not supply `natural`"):
+        Bare().natural(np.ones((1, 1)))
+    with pytest.raises(TypeError, match="exists already"):
+
+        class Other(families.Family):
+            kind = "exponential"
+
+            def statistic(self, x, xp=np):  # type: ignore[no-untyped-def]
+                return (x,)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: families.Gamma(shape=0), "shape of the gamma family must be positive"),
+        (lambda: families.Gamma(shape=float("nan")), "must be positive"),
+        (lambda: families.Normal(mean=0, variance=1), "leave one out"),
+        (lambda: families.Normal(variance=-1), "variance of the normal family must be positive"),
+        (lambda: families.Normal(mean=float("inf")), "must be finite"),
+        (lambda: families.Categorical(["a"]), "at least two"),
+        (lambda: families.Categorical(["a", "a"]), "at least two different"),
+        (lambda: families.Categorical(["a", 1]), "all text or all whole numbers"),
+        (lambda: families.Categorical(["a", "b"], other="c"), "one of the categories"),
+        (lambda: families.Categorical(1), "at least two"),
+    ],
+)
+def test_impossible_families_are_refused(make, message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=message):
+        make()
