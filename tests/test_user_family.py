@@ -11,6 +11,7 @@ import pytest
 import noisewise
 from cases import Case
 from noisewise import Bounds, families, priors
+from noisewise.artifact import parse
 from noisewise.curator.statistics import Column
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
@@ -29,7 +30,7 @@ RAYLEIGH = Case(module.Rayleigh(), priors.InverseGamma(5.0, 8.0), ((0, 4), (1, 9
 def test_the_example_runs_as_printed() -> None:
     done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    made = noisewise.artifact.parse(done.stdout)
+    made = parse(done.stdout)
     assert made.family == RAYLEIGH.family
     # The sum of 500 squares with mean 2v = 4 is 2000 +- 89, less what 8 m clamps; the noise has scale 64/0.5.
     assert abs(made.statistic[0] - 2000) < 8 * 89 + 30 * 128
@@ -82,7 +83,7 @@ def test_a_file_of_an_unknown_family_says_what_to_do(tmp_path: Path) -> None:
 class Awkward(families.Family):
     """Every function a statistic may use, on bounds where each of them is undefined."""
 
-    kind = "double_log"
+    kind = "awkward"
     support = (0.0, np.inf)
 
     def statistic(self, x, xp=np):  # type: ignore[no-untyped-def]

@@ -119,7 +119,7 @@ def test_standardising_beats_the_papers_single_scale_ninety_times() -> None:
 class LogAndValue(families.Family):
     """Two statistics that are no polynomials of one lattice: log x and x."""
 
-    kind = "double_log"
+    kind = "log_and_value"
     support = (0.0, np.inf)
 
     def statistic(self, x, xp=np):  # type: ignore[no-untyped-def]

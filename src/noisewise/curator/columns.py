@@ -21,6 +21,10 @@ def isfinite(x: Expression) -> Expression:
     return FunctionExpression("isfinite", x)
 
 
+def right_shift(x: Expression, bits: int) -> Expression:
+    return FunctionExpression(">>", x, ConstantExpression(bits))
+
+
 def astype(x: Expression, kind: str) -> Expression:
     return x.cast({"int64": "BIGINT", "float64": "DOUBLE"}[kind])
 

@@ -39,7 +39,7 @@ def shielded(call: Callable[[], T], sentence: str = UNREADABLE) -> T:
 
 
 def open_column(records: Any, column: str, wanted: Wanted) -> duckdb.DuckDBPyRelation:
-    """The column as a relation with one column `value`, lazily: DOUBLE with NaN for missing, or VARCHAR with NULL for it."""
+    """The column as a relation with one column `value`, lazily: DOUBLE or VARCHAR. NULL is missing, and so is NaN."""
     if not isinstance(column, str):
         raise RecordsError(f"column must be a column's name, got {column!r}.")
     if isinstance(records, (str, os.PathLike)):
@@ -126,7 +126,7 @@ def _typed(table: duckdb.DuckDBPyRelation, column: str, wanted: Wanted) -> duckd
         text = f"CAST({name} AS VARCHAR)"
         value = text if wanted == "text" else _number_of_text(text)
     elif wanted == "number":
-        value = f"coalesce(TRY_CAST({name} AS DOUBLE), 'nan'::DOUBLE)"
+        value = name if kind == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
     elif kind == "BOOLEAN":
         value = f"CAST({name} AS VARCHAR)"
     else:
@@ -140,7 +140,7 @@ def _wrong_type(column: str) -> str:
 
 def _number_of_text(text: str) -> str:
     boolean = f"CASE lower({text}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
-    return f"coalesce(TRY_CAST({text} AS DOUBLE), {boolean}, 'nan'::DOUBLE)"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE), {boolean})"
 
 
 def _text_of_number(number: str) -> str:

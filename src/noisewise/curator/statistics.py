@@ -49,7 +49,7 @@ class Column:
         x = ColumnExpression("value")
         index = columns.floor((x - lower) * (1 / width)) + 1.0
         index = columns.where(index < 0.0, 0.0, columns.where(index > float(bins), float(bins), index))
-        index = columns.astype(columns.where(columns.isnan(x), -1.0, index), "int64")
+        index = columns.astype(columns.where(~columns.isnan(x), index, -1.0), "int64")
         found = self._groups(self.relation.select(index.alias("value")))
         return [int(found.get(index, 0)) for index in range(bins + 1)]
 

@@ -1,9 +1,10 @@
 """From a record's value to the whole numbers that are summed: the one definition that decides the sensitivity.
 
 Each lattice is frozen public data. `integers(x, xp)` runs on NumPy arrays (studies, tests) and, with the curator's
-namespace in place of NumPy, inside a database; x is a float column in which NaN stands for a missing record. Whatever
-x is, the result lies in the declared integer ranges, because the last step before the sum is a clip. Sums of integers
-are exact in any order, so the sensitivity that `sensitivity` computes holds for the sums as they are.
+namespace in place of NumPy, inside a database; x is a float column in which NaN, or a database's NULL, stands for a
+missing record (so a condition is phrased to be true of what is present: NULL is not true). Whatever x is, the result
+lies in the declared integer ranges, because the last step before the sum is a clip. Sums of integers are exact in any
+order, so the sensitivity that `sensitivity` computes holds for the sums as they are.
 """
 
 import math
@@ -76,13 +77,13 @@ class Plain(Lattice):
         return (0,) * len(self.low) if self.redact else self.low
 
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
-        missing = xp.isnan(x)
-        if self.family.bounded:  # a Bernoulli record that is neither 0 nor 1
-            missing = missing | ((x != self.lower) & (x != self.upper))
-        known = xp.where(missing, self.lower if self.missing is None else self.missing, x)
+        present = ~xp.isnan(x)
+        if self.family.bounded:  # a Bernoulli record that is neither 0 nor 1 is missing
+            present = present & ((x == self.lower) | (x == self.upper))
+        known = xp.where(present, x, self.lower if self.missing is None else self.missing)
         value = xp.where(known < self.lower, self.lower, xp.where(known > self.upper, self.upper, known))
         if self.redact:
-            counts = (known >= self.lower) & (known <= self.upper) & ~missing
+            counts = present & (known >= self.lower) & (known <= self.upper)
         columns = []
         for t, step, lo, hi in zip(self.family.statistic(value, xp), self.steps, self.low, self.high, strict=True):
             k = xp.floor(xp.where(xp.isfinite(t), t, lo * step) * (1 / step) + 0.5)
@@ -117,16 +118,16 @@ class Standardised(Lattice):
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         top = float(self.TOP)
         centre, radius = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
-        known = xp.where(xp.isnan(x), centre if self.missing is None else self.missing, x)
+        known = xp.where(~xp.isnan(x), x, centre if self.missing is None else self.missing)
         k = xp.floor((known - centre) * (top / radius) + 0.5)
         k = xp.where(k < -top, -top, xp.where(k > top, top, k))
         if self.redact:  # the centre of the bounds is k = 0, so a missing record is redacted already
             k = xp.where((known >= self.lower) & (known <= self.upper), k, 0.0)
-        return self.powers(xp.astype(k, "int64"))
+        return self.powers(xp.astype(k, "int64"), xp)
 
-    def powers(self, k: Any) -> tuple[Any, Any]:
+    def powers(self, k: Any, xp: Namespace = np) -> tuple[Any, Any]:
         """The two statistics of the lattice point k."""
-        return k, (k * k + self.TOP // 2) // self.TOP
+        return k, xp.right_shift(k * k + self.TOP // 2, RESOLUTION - 1)
 
 
 @final
