@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from noisewise.errors import OutputError
@@ -9,13 +10,14 @@ from noisewise.errors import OutputError
 
 def check_writable(path: Path) -> None:
     """Refuse, before anything is spent, a path that exists or whose folder takes no file."""
-    if path.exists() or path.is_symlink():
-        raise OutputError(f"{path} exists already, and a release is never overwritten; choose another name.")
     try:
+        if os.path.lexists(path) or not path.name:
+            raise OutputError(f"{path} exists already, and a release is never overwritten; choose another name.")
+        path.is_file()  # a name that is too long raises here
         with tempfile.TemporaryFile(dir=path.parent):
             pass
-    except OSError as error:
-        raise OutputError(f"cannot write to {path}: {error.strerror}; choose another folder.") from None
+    except (OSError, UnicodeError) as error:
+        raise OutputError(f"cannot write to {path}: {_reason(error)}; choose another place.") from None
 
 
 def write_once(path: Path, data: bytes) -> None:
@@ -29,21 +31,33 @@ def write_once(path: Path, data: bytes) -> None:
             same = False
         if not same:
             raise OutputError(f"{path} exists already and holds something else; choose another name.") from None
-    except OSError as error:
-        raise OutputError(f"cannot write {path}: {error.strerror}; choose another folder.") from None
+    except (OSError, UnicodeError) as error:
+        raise OutputError(f"cannot write {path}: {_reason(error)}; choose another place.") from None
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    return getattr(error, "strerror", None) or "its name cannot be written here"
 
 
 def _link_new(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".noisewise-", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o644)
-        os.link(name, path)  # unlike a rename, this fails where the path exists
+        try:
+            os.link(name, path)  # unlike a rename, this fails where the path exists
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            if os.path.lexists(path):
+                raise FileExistsError from None
+            os.rename(name, path)
     finally:
-        os.unlink(name)
+        with suppress(FileNotFoundError):
+            os.unlink(name)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

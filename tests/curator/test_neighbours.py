@@ -213,6 +213,11 @@ def test_one_changed_value_in_pandas_changes_nothing_visible(value: object) -> N
         "id,x,y\n1,SECRET,z\r\n2,3,z\n",
         "",
         'id,"x,y\n',
+        'id,x,y\n1,SECRET,z\n2,3,"z',
+        'id,x,y\n1,a"b,z\n2,SECRET,"z',
+        "id,x,y\n1,5'11\",z\n2,SECRET,z\n",
+        'id,x,y\n1,"SECRET"q,z\n2,3,z\n',
+        'id,x,y\n1,"SECRET" ,z\n',
     ],
 )
 @pytest.mark.parametrize("command", ["normal-clamp", "categorical"])

@@ -53,11 +53,16 @@ def run(arguments: list[str] | None = None) -> int:
         return _refuse("interrupted.")
     except ValueError as error:  # NoisewiseError, and what frozen values say of themselves
         return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}.")
     except Exception as error:  # its message or traceback might hold a record
         print(f"noisewise: an unexpected {type(error).__name__}; please report the command that you ran.", file=sys.stderr)
         return 1
 
 
 def _refuse(message: str) -> int:
-    print("noisewise: " + " ".join(message.split()), file=sys.stderr)
+    """One line, in which a name from outside cannot steer the terminal."""
+    line = " ".join(message.split())
+    if line:  # a bare `noisewise` has printed its help already
+        print("noisewise: " + "".join(letter if letter.isprintable() else "?" for letter in line), file=sys.stderr)
     return 2

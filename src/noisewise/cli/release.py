@@ -1,5 +1,8 @@
 """`noisewise release`: publish one column's noisy statistic."""
 
+import os
+import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,7 +10,7 @@ import typer
 from typer.core import TyperCommand
 
 if TYPE_CHECKING:
-    from noisewise.curator.publish import Request
+    from noisewise.curator.publish import Prepared
     from noisewise.model.bounds import Bounds, PrivateBounds
 
 
@@ -67,25 +70,43 @@ def release(
         raise typer.BadParameter("say where to write the release: --out FILE, or use --dry-run.")
     chosen = _bounds(bounds, private_bounds, bounds_range, bounds_epsilon, quantiles, outside)
 
-    from noisewise.curator.publish import Request
+    from noisewise.curator.publish import prepare
     from noisewise.files import check_writable
     from noisewise.model import notation
 
     if out is not None and not dry_run:
         check_writable(out)
-    request = Request.make(
-        records, column, notation.family(family), epsilon, ledger, dataset, chosen, missing, records_per_person, neighbours
+        if ledger is not None and out.absolute() in [
+            ledger.absolute().with_name(ledger.name + end) for end in ("-journal", "-wal", "-shm")
+        ]:
+            raise typer.BadParameter("that --out is a name that the ledger uses for itself; choose another.")
+    request = prepare(
+        records,
+        column=column,
+        family=notation.family(family),
+        epsilon=epsilon,
+        ledger=ledger,
+        dataset=dataset,
+        bounds=chosen,
+        missing=missing,
+        records_per_person=records_per_person,
+        neighbours=neighbours,
+        description=description,
     )
     if dry_run:
         print(_forecast(request))
         return
     assert out is not None
     with _progress():
-        made = request.publish(description)
+        made = request.publish()
     made.save(out)
-    print(f"wrote {out}: {made.family.kind} of column {column!r}, n = {made.n}, cost epsilon = {request.cost:f}")
-    if request.ledger is not None and dataset is not None:
-        print(_balance(request))
+    with suppress(Exception):  # the release is made and paid for: nothing from here on may look like a failure
+        print(f"wrote {out}: {made.family.kind} of column {column!r}, n = {made.n}, cost epsilon = {request.cost:f}")
+        if request.ledger is not None:
+            print(_balance(request))
+        sys.stdout.flush()
+        return
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
 def _bounds(
@@ -115,21 +136,19 @@ def _bounds(
     return Bounds(*bounds, outside=outside)  # type: ignore[arg-type]
 
 
-def _forecast(request: "Request") -> str:
+def _forecast(request: "Prepared") -> str:
     """What would be released, from public facts: settings, schema, the number of records, the ledger's balance."""
     from noisewise.mechanism.privacy import text
-    from noisewise.model.bounds import Bounds, PrivateBounds
+    from noisewise.model.bounds import PrivateBounds
 
-    bounds = request.bounds
-    widest = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
-    plan = request.plan(widest)
+    bounds, plan = request.bounds, request.widest
     n = request.column.count()
-    lines = [f"Dry run: nothing is spent. {request.family.kind} of column {request.name!r}, n = {n} (public)."]
+    lines = [f"Dry run: nothing is spent. {plan.family.kind} of column {request.name!r}, n = {n} (public)."]
     if bounds is not None:
         lines.append(f"Bounds: {bounds.lower:g} to {bounds.upper:g}, records outside: {bounds.outside}.")
     if isinstance(bounds, PrivateBounds):
         lines.append("The bounds will be chosen privately within that range; what follows holds for the widest.")
-    lines.append(f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: {request.records_per_person} record(s) of one person.")
+    lines.append(f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: {plan.records_per_person} record(s) of one person.")
     parts = zip(plan.lattice.step, plan.noise_sd(), plan.largest_sampling_sd(n), strict=True)
     for j, (step, noise, sampling) in enumerate(parts, 1):
         ratio = f"{noise / sampling:.2g} of it" if sampling > 0 else "all there is"
@@ -146,7 +165,7 @@ def _forecast(request: "Request") -> str:
     return "\n".join(lines)
 
 
-def _balance(request: "Request", planned: bool = False) -> str:
+def _balance(request: "Prepared", planned: bool = False) -> str:
     from noisewise.mechanism.privacy import remaining, text
 
     assert request.ledger is not None

@@ -4,10 +4,11 @@ Every spend is checked against the limit and written in one transaction, before 
 """
 
 import os
+import shlex
 import sqlite3
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -66,10 +67,11 @@ class Ledger:
         """Set the total epsilon that may ever be spent on a dataset, creating the file if there is none."""
         if not dataset or not dataset.isprintable():
             raise LedgerError("dataset must be a printable name, such as visits-2026.")
-        if not self.path.exists():
+        limit = text(exact_epsilon(epsilon))
+        if not os.path.lexists(self.path):
             self._create()
         with self._transaction() as connection:
-            connection.execute("INSERT INTO limits (dataset, epsilon, at) VALUES (?, ?, ?)", (dataset, text(epsilon), _now()))
+            connection.execute("INSERT INTO limits (dataset, epsilon, at) VALUES (?, ?, ?)", (dataset, limit, _now()))
             return self._account(connection, dataset)
 
     def check(self, dataset: str, cost: Decimal) -> Account:
@@ -79,12 +81,12 @@ class Ledger:
 
     def spend(self, dataset: str, cost: Decimal, purpose: str) -> str:
         """Record the cost, or raise and record nothing. Returns the spend's id once it is safely on disk."""
-        spend = str(uuid.uuid4())
+        spend, amount = str(uuid.uuid4()), text(exact_epsilon(cost))
         with self._transaction() as connection:
             self._afford(connection, dataset, cost)
             connection.execute(
                 "INSERT INTO spends (id, dataset, epsilon, at, purpose) VALUES (?, ?, ?, ?, ?)",
-                (spend, dataset, text(cost), _now(), purpose),
+                (spend, dataset, amount, _now(), purpose),
             )
         return spend
 
@@ -108,15 +110,17 @@ class Ledger:
         if account.limit is None:
             raise LedgerError(
                 f"dataset {dataset!r} has no limit in {self.path}, and nothing is released without one; set it with: "
-                f"noisewise ledger set-limit {self.path} --dataset {dataset} --epsilon TOTAL"
+                f"{self._advice(dataset)}"
             )
         if cost > account.left:
             raise BudgetExceeded(
                 f"dataset {dataset!r} has {text(max(account.left, Decimal(0)))} of its limit {text(account.limit)} left, and this "
-                f"release costs {text(cost)}; lower epsilon, or raise the limit with: "
-                f"noisewise ledger set-limit {self.path} --dataset {dataset} --epsilon TOTAL"
+                f"release costs {text(cost)}; lower epsilon, or raise the limit with: {self._advice(dataset)}"
             )
         return account
+
+    def _advice(self, dataset: str) -> str:
+        return f"noisewise ledger set-limit {shlex.quote(str(self.path))} --dataset {shlex.quote(dataset)} --epsilon TOTAL"
 
     def _account(self, connection: sqlite3.Connection, dataset: str) -> Account:
         last = connection.execute(
@@ -128,7 +132,7 @@ class Ledger:
 
     def _create(self) -> None:
         """Make the file whole under another name, then link it: two makers at once leave one good ledger."""
-        part = self.path.with_name(f".{self.path.name}.{uuid.uuid4()}.part")
+        part = self.path.with_name(f".{uuid.uuid4()}.part")
         try:
             connection = sqlite3.connect(part, isolation_level=None)
             try:
@@ -143,16 +147,14 @@ class Ledger:
         except (OSError, sqlite3.Error):
             raise LedgerError(f"cannot create the ledger {self.path}; check its folder and permissions.") from None
         finally:
-            part.unlink(missing_ok=True)
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         """One immediate transaction: committed to disk at the end, or rolled back whole."""
         if not self.path.is_file():
-            raise LedgerError(
-                f"there is no ledger {self.path}; make one with: "
-                f"noisewise ledger set-limit {self.path} --dataset NAME --epsilon TOTAL"
-            )
+            raise LedgerError(f"there is no ledger {self.path}; make one with: {self._advice('NAME')}")
         connection = None
         try:
             uri = self.path.absolute().as_uri() + "?mode=rw"

@@ -54,7 +54,12 @@ class Plan:
 
 
 def check_settings(
-    family: Family, bounds: Bounds | PrivateBounds | None, epsilon: object, records_per_person: int, neighbours: str
+    family: Family,
+    bounds: Bounds | PrivateBounds | None,
+    epsilon: object,
+    records_per_person: int,
+    neighbours: str,
+    **texts: object,
 ) -> tuple[Decimal, Decimal | None]:
     """Refuse what no release can be made of. Returns the epsilons of the statistic and of private bounds."""
     if not isinstance(family, Family):
@@ -67,6 +72,9 @@ def check_settings(
         raise UnsupportedCombination(f"records_per_person must be a whole number from 1, got {records_per_person}.")
     if neighbours != "replace_one":
         raise UnsupportedCombination(f"neighbours must be 'replace_one', got {neighbours!r}.")
+    for name, value in texts.items():
+        if value is not None and not (isinstance(value, str) and value.isprintable()):
+            raise UnsupportedCombination(f"{name} must be printable text.")
     bounds_epsilon = exact_epsilon(bounds.epsilon, "the epsilon of private bounds") if isinstance(bounds, PrivateBounds) else None
     return exact_epsilon(epsilon), bounds_epsilon  # type: ignore[arg-type]
 

@@ -11,8 +11,8 @@ from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.plan import Plan, check_settings, total
 from noisewise.curator.statistics import Column
-from noisewise.errors import LedgerError
-from noisewise.mechanism.lattice import Counts, Plain, Standardised
+from noisewise.errors import LedgerError, UnsupportedCombination
+from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
 from noisewise.mechanism.privacy import text
 from noisewise.mechanism.secure import add_laplace, check_headroom
 from noisewise.model.bounds import Bounds, PrivateBounds
@@ -41,82 +41,102 @@ def release(
     under clamp (default: the midpoint) and for the Bernoulli (default: 0). `records_per_person`: how many records one
     person may own; the noise grows with it, and the guarantee is then per person.
     """
-    request = Request.make(records, column, family, epsilon, ledger, dataset, bounds, missing, records_per_person, neighbours)
-    return request.publish(description)
+    return prepare(
+        records,
+        column=column,
+        family=family,
+        epsilon=epsilon,
+        ledger=ledger,
+        dataset=dataset,
+        bounds=bounds,
+        missing=missing,
+        records_per_person=records_per_person,
+        neighbours=neighbours,
+        description=description,
+    ).publish()
+
+
+def prepare(
+    records: Any,
+    *,
+    column: str,
+    family: Family,
+    epsilon: float | str | Decimal,
+    ledger: str | os.PathLike[str] | None,
+    dataset: str | None,
+    bounds: Bounds | PrivateBounds | None,
+    missing: float | None,
+    records_per_person: int,
+    neighbours: str,
+    description: str | None,
+) -> "Prepared":
+    """Check everything that can be checked from public facts: the settings, the ledger's balance, the schema of the records."""
+    texts = {"column": column, "dataset": dataset, "description": description}
+    own, for_bounds = check_settings(family, bounds, epsilon, records_per_person, neighbours, **texts)
+    span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
+    widest = Plan.make(family, span, missing, own, records_per_person)
+    book = None if ledger is None else Ledger(Path(ledger))
+    account = None
+    if book is not None:
+        if dataset is None:
+            raise LedgerError("a release that is charged to a ledger needs dataset=, the name that its budget stands under.")
+        account = book.check(dataset, total(own, for_bounds))
+    return Prepared(
+        column=Column.open(records, column, family),
+        name=column,
+        bounds=bounds,
+        bounds_epsilon=for_bounds,
+        missing=missing,
+        widest=widest,
+        neighbours=neighbours,
+        dataset=dataset,
+        description=description,
+        ledger=book,
+        account=account,
+    )
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A release that was found possible from public facts alone: settings, schema, and the ledger's balance."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A release that was found possible, before a record is read or anything is spent."""
 
     column: Column
     name: str
-    family: Family
-    epsilon: Decimal
-    bounds_epsilon: Decimal | None
     bounds: Bounds | PrivateBounds | None
+    bounds_epsilon: Decimal | None
     missing: float | None
-    records_per_person: int
+    widest: Plan
+    """The plan within the given bounds, or within the whole range of private ones."""
     neighbours: str
     dataset: str | None
+    description: str | None
     ledger: Ledger | None
     account: Account | None
-
-    @classmethod
-    def make(
-        cls,
-        records: Any,
-        column: str,
-        family: Family,
-        epsilon: float | str | Decimal,
-        ledger: str | os.PathLike[str] | None,
-        dataset: str | None = None,
-        bounds: Bounds | PrivateBounds | None = None,
-        missing: float | None = None,
-        records_per_person: int = 1,
-        neighbours: str = "replace_one",
-    ) -> "Request":
-        own, for_bounds = check_settings(family, bounds, epsilon, records_per_person, neighbours)
-        widest = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
-        Plan.make(family, widest, missing, own, records_per_person)
-        book = None if ledger is None else Ledger(Path(ledger))
-        account = None
-        if book is not None:
-            if dataset is None:
-                raise LedgerError("a release that is charged to a ledger needs dataset=, the name that its budget stands under.")
-            account = book.check(dataset, total(own, for_bounds))
-        opened = Column.open(records, column, family)
-        return cls(opened, column, family, own, for_bounds, bounds, missing, records_per_person, neighbours, dataset, book, account)
 
     @property
     def cost(self) -> Decimal:
         """The total epsilon."""
-        return total(self.epsilon, self.bounds_epsilon)
+        return total(self.widest.epsilon, self.bounds_epsilon)
 
-    def plan(self, bounds: Bounds | None) -> Plan:
-        return Plan.make(self.family, bounds, self.missing, self.epsilon, self.records_per_person)
-
-    def publish(self, description: str | None = None) -> Release:
+    def publish(self) -> Release:
         """Read, spend, draw. A failure before the spend costs nothing; one after it has been paid for."""
+        plan = self.widest
         if isinstance(self.bounds, PrivateBounds):
-            assert self.bounds_epsilon is not None
-            grid = quantile.Grid.over(self.bounds, self.family.integer)
-            counts, valid = quantile.below(self.column, grid)
+            grid = quantile.Grid.over(self.bounds, plan.family.integer)
+            n, valid, counts = quantile.below(self.column, grid)
+            check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)  # holds for every choice of bounds
             spend = self._spend()
-            bounds = quantile.choose(counts, valid, grid, self.bounds, self.bounds_epsilon, self.records_per_person)
-            plan = self.plan(bounds)
+            plan = self._within(self._choose(valid, counts, grid))
             n, sums = self.column.sums(plan.lattice)
-            check_headroom(n, plan.lattice.ranges, plan.scale)
         else:
-            plan = self.plan(self.bounds)
             n, sums = self.column.sums(plan.lattice)
             check_headroom(n, plan.lattice.ranges, plan.scale)
             spend = self._spend()
         noisy = add_laplace(sums, plan.scale)
         parts = zip(noisy, plan.lattice.offset, plan.lattice.step, strict=True)
         return Release(
-            family=self.family,
+            family=plan.family,
             n=n,
             statistic=tuple((value + n * offset) * step for value, offset, step in parts),
             noise=plan.noise,
@@ -124,21 +144,36 @@ class Request:
             coordinates=plan.lattice.coordinates,  # type: ignore[arg-type]
             dataset=self.dataset,
             column=self.name,
-            description=description,
+            description=self.description,
             privacy=self._privacy(plan, spend),
             notes=self._notes(plan),
         )
 
+    def _choose(self, valid: int, counts: list[int], grid: quantile.Grid) -> Bounds:
+        assert isinstance(self.bounds, PrivateBounds)
+        assert self.bounds_epsilon is not None
+        return quantile.choose(valid, counts, grid, self.bounds, self.bounds_epsilon, self.widest.records_per_person)
+
+    def _within(self, bounds: Bounds) -> Plan:
+        """The plan within privately chosen bounds; where they do not serve the family, the whole range does."""
+        plan = self.widest
+        missing = None if self.missing is None else min(max(self.missing, bounds.lower), bounds.upper)
+        try:
+            return Plan.make(plan.family, bounds, missing, plan.epsilon, plan.records_per_person)
+        except UnsupportedCombination:
+            return plan
+
     def _spend(self) -> str | None:
         if self.ledger is None or self.dataset is None:
             return None
-        purpose = f"release of {self.name!r} ({self.family.kind}, {self.neighbours}, {self.records_per_person} per person)"
+        unit = f"{self.neighbours}, {self.widest.records_per_person} per person"
+        purpose = f"release of {self.name!r} ({self.widest.family.kind}, {unit})"
         return self.ledger.spend(self.dataset, self.cost, purpose)
 
     def _privacy(self, plan: Plan, spend: str | None) -> Privacy:
-        k = self.records_per_person
+        k = plan.records_per_person
         return Privacy(
-            epsilon=text(self.epsilon),
+            epsilon=text(plan.epsilon),
             total_epsilon=text(self.cost),
             neighbours=self.neighbours,
             records_per_person=k,

@@ -8,6 +8,7 @@ from itertools import accumulate
 from typing import final
 
 from noisewise.curator.statistics import Column
+from noisewise.mechanism.privacy import half
 from noisewise.mechanism.secure import private_argmin
 from noisewise.model.bounds import CANDIDATES, Bounds, PrivateBounds
 
@@ -33,15 +34,15 @@ class Grid:
         return self.lower + index * self.width
 
 
-def below(column: Column, grid: Grid) -> tuple[list[int], int]:
-    """For each candidate c the number of records x < c, and the number of records that are not missing."""
-    bins = column.bin_counts(grid.lower, grid.width, grid.size)  # bin i holds the x with i candidates at or below them
-    return list(accumulate(bins))[: grid.size], sum(bins)
+def below(column: Column, grid: Grid) -> tuple[int, int, list[int]]:
+    """n, the number of records that are not missing, and for each candidate c the number of records x < c."""
+    n, bins = column.bin_counts(grid.lower, grid.width, grid.size)  # bin i holds the x with i candidates at or below them
+    return n, sum(bins), list(accumulate(bins))[: grid.size]
 
 
-def choose(counts: list[int], valid: int, grid: Grid, wanted: PrivateBounds, epsilon: Decimal, records_per_person: int) -> Bounds:
+def choose(valid: int, counts: list[int], grid: Grid, wanted: PrivateBounds, epsilon: Decimal, records_per_person: int) -> Bounds:
     """Draw both quantiles, each at half of epsilon. Crossed or equal results widen to adjacent candidates."""
-    low, high = (_quantile(counts, valid, q, epsilon / 2, records_per_person) for q in wanted.quantiles)
+    low, high = (_quantile(counts, valid, q, half(epsilon), records_per_person) for q in wanted.quantiles)
     if low >= high:
         low, high = max(high - 1, 0), min(low + 1, grid.size - 1)
     return Bounds(grid[low], min(grid[high], wanted.upper), outside=wanted.outside)

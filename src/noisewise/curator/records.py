@@ -5,65 +5,78 @@ pandas integers into floats, a word turns them into objects). As a number: true 
 DuckDB, anything else is missing. As text: a whole number is its digits, a boolean is `true` or `false`.
 """
 
-import csv
 import glob
 import numbers
 import os
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import duckdb
 import numpy as np
 
+from noisewise.curator import csvfile
 from noisewise.errors import RecordsError
 
 Wanted = Literal["number", "text"]
+Source: TypeAlias = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
+"""Gives the records anew, lazily, on a connection: a relation with one column `value`."""
 T = TypeVar("T")
 
-BROKEN_CSV = "not a well-formed CSV: it needs UTF-8, commas, one header line, and the same number of fields on every line."
 UNREADABLE = "the records cannot be read; check that the file is whole and of the kind that its name says."
-MAX_LINE = 16 * 2**20
-_NUMERIC = ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
-            "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL", "BIGNUM")  # fmt: skip
+_NUMBERS = [
+    "TINYINT",
+    "SMALLINT",
+    "INTEGER",
+    "BIGINT",
+    "HUGEINT",
+    "UTINYINT",
+    "USMALLINT",
+    "UINTEGER",
+    "UBIGINT",
+    "UHUGEINT",
+    "BIGNUM",
+    "FLOAT",
+    "DOUBLE",
+    "DECIMAL",
+]
 _TEXT = ("VARCHAR", "ENUM", "NULL", '"NULL"')
 
 
 def shielded(call: Callable[[], T], sentence: str = UNREADABLE) -> T:
-    """Run an engine; whatever it raises becomes one fixed sentence, since its own message may quote a record."""
-    with suppress(Exception):  # any class: what an engine raises, and why, may depend on a record
+    """Run an engine; whatever it raises or warns becomes one fixed sentence or nothing, since its words may quote a record."""
+    with suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):  # any class: which one may tell of a record
+        warnings.simplefilter("ignore")
         return call()
     raise RecordsError(sentence)  # outside any handler, so that the engine's error is not chained to it
 
 
-def open_column(records: Any, column: str, wanted: Wanted) -> duckdb.DuckDBPyRelation:
-    """The column as a relation with one column `value`, lazily: DOUBLE or VARCHAR. NULL is missing, and so is NaN."""
-    if not isinstance(column, str):
-        raise RecordsError(f"column must be a column's name, got {column!r}.")
+def connect() -> duckdb.DuckDBPyConnection:
+    """A database of our own in memory: no spill to disk, where records would outlive the process, and no settings of others."""
+    safe = {"temp_directory": "", "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    return duckdb.connect(":memory:", config=safe)
+
+
+def open_column(records: Any, column: str, wanted: Wanted) -> Source:
+    """The column as a source of `value`: DOUBLE or VARCHAR. NULL is missing, and so is NaN."""
     if isinstance(records, (str, os.PathLike)):
         return _file(Path(records), column, wanted)
     if isinstance(records, duckdb.DuckDBPyRelation):
-        return _typed(records, column, wanted)
+        return _relation(records, column, wanted)
     package = type(records).__module__.split(".")[0]
     if package == "pandas":
         return _pandas(records, column, wanted)
     if package == "polars":
         return _polars(records, column, wanted)
     if package == "pyarrow":
-        _check_column(records.schema.names, column)
-        return _typed(shielded(lambda: _connection().from_arrow(records.select([column]))), column, wanted)
+        return _pyarrow(records, column, wanted)
     raise RecordsError(
         f"records of type {type(records).__qualname__} are not supported; give a path to a .csv or .parquet file, or a pandas, "
         "polars, pyarrow or DuckDB table."
     )
-
-
-def _connection() -> duckdb.DuckDBPyConnection:
-    # No spill to disk (records would outlive the process there) and no extension from elsewhere.
-    safe = {"temp_directory": "", "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    return duckdb.connect(":memory:", config=safe)
 
 
 def _check_column(names: list[str], column: str) -> None:
@@ -72,66 +85,111 @@ def _check_column(names: list[str], column: str) -> None:
         raise RecordsError(f"{fault} {column!r}; the columns are: {', '.join(map(str, names))}.")
 
 
-def _file(path: Path, column: str, wanted: Wanted) -> duckdb.DuckDBPyRelation:
-    if not path.is_file():
-        raise RecordsError(f"there is no file {path}.")
+def _file(path: Path, column: str, wanted: Wanted) -> Source:
+    try:
+        if not path.is_file():
+            raise RecordsError(f"there is no file {path}.")
+    except OSError as error:  # a name that is too long, a folder that may not be entered
+        raise RecordsError(f"cannot read {path}: {error.strerror}.") from None
     if not os.access(path, os.R_OK):
         raise RecordsError(f"the file {path} may not be read; check its permissions.")
-    literal = glob.escape(str(path))  # a * in a file's name is no pattern
+    literal = glob.escape(str(path))  # a * in a file's name is no pattern, and c0=5 in a folder's name no column
     if path.suffix.lower() in (".parquet", ".pq"):
-        table = shielded(lambda: _connection().read_parquet(literal), f"{path} is not a readable Parquet file.")
-        return _typed(table, column, wanted)
+        fault = f"{path} is not a readable Parquet file."
+        return _typed(lambda connection: connection.read_parquet(literal, hive_partitioning=False), column, wanted, fault)
     if path.suffix.lower() == ".csv":
         return _csv(path, literal, column, wanted)
     raise RecordsError(f"{path} is neither .csv nor .parquet; convert it, or give a table from Python.")
 
 
-def _csv(path: Path, literal: str, column: str, wanted: Wanted) -> duckdb.DuckDBPyRelation:
-    """Every column as text in one fixed dialect. Sniffing is data-dependent: one row could change a type, or n."""
-
-    def header() -> list[str]:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            return next(csv.reader([file.readline(MAX_LINE)], strict=True))
-
-    names = shielded(header, BROKEN_CSV)
-    if not names:
-        raise RecordsError(BROKEN_CSV)
+def _csv(path: Path, literal: str, column: str, wanted: Wanted) -> Source:
+    names = shielded(lambda: csvfile.header(path), csvfile.BROKEN_CSV)
     _check_column(names, column)
-    types = {f"c{index}": "VARCHAR" for index in range(len(names))}
-    dialect: dict[str, Any] = {"header": True, "sep": ",", "quotechar": '"', "escapechar": '"', "auto_detect": False}
-    limits: dict[str, Any] = {"null_padding": False, "strict_mode": True, "max_line_size": MAX_LINE}
-    table = shielded(lambda: _connection().read_csv(literal, columns=types, **dialect, **limits), BROKEN_CSV)
-    return _typed(table, f"c{names.index(column)}", wanted)
+    position = names.index(column)
+    return _typed(lambda connection: csvfile.read(connection, literal, len(names)), f"c{position}", wanted, csvfile.BROKEN_CSV)
 
 
-def _polars(records: Any, column: str, wanted: Wanted) -> duckdb.DuckDBPyRelation:
-    names = shielded(lambda: list(records.collect_schema().names()))
-    _check_column(names, column)
+def _polars(records: Any, column: str, wanted: Wanted) -> Source:
+    schema = shielded(records.collect_schema)
+    _check_column(list(schema.names()), column)
 
-    def arrow() -> duckdb.DuckDBPyRelation:
-        one = records.lazy().select(column).collect()
-        return _connection().from_arrow(one)
+    def collect() -> Any:
+        one = records.lazy().select(column)
+        if str(schema[column]) == "Float16":  # which DuckDB does not know
+            one = one.cast(type(schema[column])).cast(float)
+        return one.collect()
 
-    return _typed(shielded(arrow, _wrong_type(column)), column, wanted)
+    frame = shielded(collect)
+    return _typed(lambda connection: connection.from_arrow(frame), column, wanted, _wrong_type(column))
 
 
-def _typed(table: duckdb.DuckDBPyRelation, column: str, wanted: Wanted) -> duckdb.DuckDBPyRelation:
+def _pyarrow(records: Any, column: str, wanted: Wanted) -> Source:
+    import pyarrow as pa
+
+    _check_column(list(records.schema.names), column)
+
+    def known() -> Any:
+        kind = records.schema.field(column).type
+        one = pa.table({column: records.column(column)})
+        unknown = pa.types.is_float16(kind) or pa.types.is_decimal256(kind)  # to DuckDB
+        return one.cast(pa.schema([(column, pa.float64())])) if unknown else one
+
+    table = shielded(known)
+    return _typed(lambda connection: connection.from_arrow(table), column, wanted, _wrong_type(column))
+
+
+class _Stream:
+    """A relation of the user's connection as nothing but a stream of Arrow data, which another connection may read."""
+
+    def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
+        self._relation = relation
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._relation.__arrow_c_stream__(requested_schema)
+
+
+def _relation(records: duckdb.DuckDBPyRelation, column: str, wanted: Wanted) -> Source:
+    """Read on a connection of our own: the user's may have a collation that merges labels, or settings that make 1/0 an error."""
+    _check_column(list(records.columns), column)
+    kind = _kind(records, column)
+    name = _quoted(column)
+    plain = f"CAST({name} AS VARCHAR)" if kind in _TEXT else f"TRY_CAST({name} AS DOUBLE)" if kind in _NUMBERS else name
+    stream = _Stream(shielded(lambda: records.project(f"{plain} AS value")))
+    return _typed(lambda connection: connection.from_arrow(stream), "value", wanted, _wrong_type(column))
+
+
+def _typed(read: Source, column: str, wanted: Wanted, fault: str) -> Source:
     """`value` from a column whose type is declared by a schema; a type that holds no numbers and no text is refused."""
-    _check_column(list(table.columns), column)
-    kind = str(table.types[table.columns.index(column)]).split("(")[0]
-    if kind not in _NUMERIC and kind not in _TEXT:
-        raise RecordsError(_wrong_type(column))
-    name = '"' + column.replace('"', '""') + '"'
+
+    def schema() -> tuple[list[str], str]:
+        with connect() as connection:
+            table = read(connection)
+            return list(table.columns), _kind(table, column)
+
+    names, kind = shielded(schema, fault)
+    _check_column(names, column)
+    name = _quoted(column)
     if kind in _TEXT:
         text = f"CAST({name} AS VARCHAR)"
         value = text if wanted == "text" else _number_of_text(text)
-    elif wanted == "number":
-        value = name if kind == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
-    elif kind == "BOOLEAN":
+    elif kind == "BOOLEAN" and wanted == "text":
         value = f"CAST({name} AS VARCHAR)"
+    elif kind in ("BOOLEAN", *_NUMBERS):
+        number = name if kind == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
+        value = number if wanted == "number" else _text_of_number(number)
     else:
-        value = _text_of_number(f"TRY_CAST({name} AS DOUBLE)")
-    return shielded(lambda: table.project(f"{value} AS value"))
+        raise RecordsError(_wrong_type(column))
+    return lambda connection: read(connection).project(f"{value} AS value")
+
+
+def _kind(table: duckdb.DuckDBPyRelation, column: str) -> str:
+    """The column's type without its settings, such as DECIMAL; none for a column that is not there."""
+    kinds = dict(zip(table.columns, table.types, strict=True))
+    return str(kinds.get(column, "")).split("(")[0]
+
+
+def _quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
 
 
 def _wrong_type(column: str) -> str:
@@ -148,7 +206,7 @@ def _text_of_number(number: str) -> str:
     return f"CASE WHEN {whole} THEN CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR) END"
 
 
-def _pandas(records: Any, column: str, wanted: Wanted) -> duckdb.DuckDBPyRelation:
+def _pandas(records: Any, column: str, wanted: Wanted) -> Source:
     """pandas has no schema to trust: whatever the dtype, each value is taken for what it is, and nothing is refused."""
     import pandas
 
@@ -157,28 +215,19 @@ def _pandas(records: Any, column: str, wanted: Wanted) -> duckdb.DuckDBPyRelatio
     _check_column(list(records.columns), column)
     series = records[column]
 
-    def table() -> duckdb.DuckDBPyRelation:
-        kind = getattr(series.dtype, "kind", "O")
-        if kind in ("iuf" if wanted == "text" else "biuf"):
-            columns = {"number": series.to_numpy(dtype="float64", na_value=np.nan)}
-            number, text = "number", "NULL::VARCHAR"
-        else:
-            pairs = [_value(item, wanted) for item in series.to_numpy(dtype=object)]
-            columns = {"number": np.array([number for number, _ in pairs], dtype="float64"), "text": _objects(pairs)}
-            number, text = "number", "CAST(text AS VARCHAR)"
-        number = f"CASE WHEN NOT isnan({number}) THEN {number} END"
-        value = (
-            f"coalesce({number}, {_number_of_text(text)})" if wanted == "number" else f"coalesce({_text_of_number(number)}, {text})"
-        )
-        return _connection().from_df(pandas.DataFrame(columns)).project(f"coalesce({value}) AS value")
+    def values() -> Any:
+        if getattr(series.dtype, "kind", "O") in ("iuf" if wanted == "text" else "biuf"):
+            return pandas.DataFrame({"number": series.to_numpy(dtype="float64", na_value=np.nan)})
+        pairs = [_value(item, wanted) for item in series.to_numpy(dtype=object)]
+        texts = np.empty(len(pairs), dtype=object)  # filled one by one: NumPy and pandas would guess a type
+        texts[:] = [text for _, text in pairs]
+        return pandas.DataFrame({"number": np.array([number for number, _ in pairs], dtype="float64"), "text": texts})
 
-    return shielded(table)
-
-
-def _objects(pairs: list[tuple[float, str | None]]) -> Any:
-    texts = np.empty(len(pairs), dtype=object)  # filled one by one: NumPy and pandas would guess a type
-    texts[:] = [text for _, text in pairs]
-    return texts
+    frame = shielded(values)
+    number = "CASE WHEN NOT isnan(number) THEN number END"
+    text = "CAST(text AS VARCHAR)" if "text" in frame else "NULL::VARCHAR"
+    value = f"{number}, {_number_of_text(text)}" if wanted == "number" else f"{_text_of_number(number)}, {text}"
+    return lambda connection: connection.from_df(frame).project(f"coalesce({value}) AS value")
 
 
 def _value(item: Any, wanted: Wanted) -> tuple[float, str | None]:
@@ -190,12 +239,11 @@ def _value(item: Any, wanted: Wanted) -> tuple[float, str | None]:
     if isinstance(item, (complex, np.complexfloating)) and item.imag == 0:  # one complex record makes the others so
         item = float(item.real)
     if isinstance(item, (numbers.Real, Decimal)):
-        try:
-            return float(item), None
-        except OverflowError:
-            return float(np.copysign(np.inf, 1 if item > 0 else -1)), None  # type: ignore[operator]
-        except ValueError:  # Decimal("sNaN")
-            return np.nan, None
+        with suppress(TypeError, ValueError):  # a duration, a signalling NaN
+            try:
+                return float(item), None
+            except OverflowError:
+                return float(np.copysign(np.inf, 1 if item > 0 else -1)), None  # type: ignore[operator]
     return np.nan, None
 
 

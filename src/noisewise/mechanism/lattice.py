@@ -177,7 +177,7 @@ def _substitute(family: Family, bounds: Bounds, missing: float | bool | None) ->
     value = (bounds.lower + bounds.upper) / 2 if missing is None else float(missing)
     if not bounds.lower <= value <= bounds.upper:  # NaN fails too
         raise UnsupportedCombination(f"missing must lie within the bounds, got {missing}; a missing record stands for that value.")
-    return float(math.floor(value)) if family.integer else value
+    return float(min(max(math.floor(value), math.ceil(bounds.lower)), math.floor(bounds.upper))) if family.integer else value
 
 
 def _own_lattices(

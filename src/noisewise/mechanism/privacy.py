@@ -1,24 +1,26 @@
 """Privacy arithmetic: epsilon as exact decimals, and the noise scale that OpenDP certifies for it."""
 
 import math
-from decimal import Context, Decimal, InvalidOperation, Overflow
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Any
 
 from noisewise.errors import UnsupportedCombination
 
-_EXACT = Context(prec=400, traps=[InvalidOperation, Overflow])
+DIGITS = 50
+"""Of an epsilon. With its size between 1e-100 and 1e100, sums of any number of them are exact in 400 digits."""
+_EXACT = Context(prec=400, traps=[InvalidOperation, Inexact])
 
 
 def exact_epsilon(value: float | int | str | Decimal, name: str = "epsilon") -> Decimal:
     """epsilon as the decimal that a person wrote: 0.1 is one tenth, not the nearest binary fraction."""
     try:
-        epsilon = value if isinstance(value, Decimal) else Decimal(repr(value) if isinstance(value, float) else str(value))
+        epsilon = value if isinstance(value, Decimal) else Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
         raise ValueError(f"{name} must be a number, got {value!r}.") from None
     if isinstance(value, bool) or not epsilon.is_finite() or epsilon <= 0:
         raise ValueError(f"{name} must be a positive number, got {value}; smaller is more private, and 0 would release nothing.")
-    if not Decimal("1e-100") < epsilon < Decimal("1e100"):
-        raise ValueError(f"{name} must lie between 1e-100 and 1e100, got {value}.")
+    if not Decimal("1e-100") < epsilon < Decimal("1e100") or len(epsilon.as_tuple().digits) > DIGITS:
+        raise ValueError(f"{name} must lie between 1e-100 and 1e100 and have at most {DIGITS} digits.")
     return epsilon
 
 
@@ -28,6 +30,11 @@ def compose(*epsilons: Decimal) -> Decimal:
     for epsilon in epsilons:
         total = _EXACT.add(total, epsilon)
     return total
+
+
+def half(epsilon: Decimal) -> Decimal:
+    """Exactly half, whatever decimal context the caller has set."""
+    return _EXACT.divide(epsilon, Decimal(2))
 
 
 def remaining(limit: Decimal, spent: Decimal) -> Decimal:

@@ -27,7 +27,7 @@ def _call(text: str, registry: Mapping[str, Callable[..., T]], what: str, exampl
         raise NoisewiseError(f"unknown {what} {name!r}; known are: {', '.join(sorted(registry))}.")
     try:
         return registry[name](**fields)
-    except TypeError:
+    except (TypeError, OverflowError):
         raise NoisewiseError(f"the {what} {name} does not take these settings: {text}; write it like {example}.") from None
 
 

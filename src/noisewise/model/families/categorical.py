@@ -11,6 +11,7 @@ from noisewise.model.family import Family, Parameter
 from noisewise.model.priors import Dirichlet, Prior
 
 Label = str | int
+MOST = 10**6
 
 
 @final
@@ -31,12 +32,13 @@ class Categorical(Family):
     other: Label | None = None
 
     def __post_init__(self) -> None:
-        labels = range(self.categories) if isinstance(self.categories, int) else self.categories
-        labels = tuple(labels)
+        if isinstance(self.categories, int) and not 2 <= self.categories <= MOST:
+            raise ValueError(f"categories must be at least two, and at most {MOST}, got {self.categories}.")
+        labels = tuple(range(self.categories) if isinstance(self.categories, int) else self.categories)
         kinds = {type(label) for label in labels}
         if kinds not in ({str}, {int}):
             raise ValueError("categories must be all text or all whole numbers; write them alike.")
-        if len(labels) < 2 or len(set(labels)) < len(labels):
+        if not 2 <= len(labels) <= MOST or len(set(labels)) < len(labels):
             raise ValueError(f"categories must be at least two different labels, got {len(labels)}.")
         if kinds == {int} and not all(abs(int(label)) <= 2**53 for label in labels):
             raise ValueError("whole-number categories must lie within 2^53; write larger ones as text.")

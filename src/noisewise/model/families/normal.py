@@ -169,7 +169,7 @@ class NormalKnownMean(NormalFamily):
     mean_: float
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.mean_):
+        if not -np.inf < self.mean_ < np.inf:
             raise ValueError(f"mean of the normal family must be finite, got {self.mean_}.")
         object.__setattr__(self, "mean_", float(self.mean_))
 
