@@ -108,11 +108,11 @@ def test_every_family_from_the_command_line(family: str, column: str, more: list
 
 BAD = {
     "missing file": ("release nothing.csv --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "there is no file nothing.csv"),
-    "a folder": ("release . --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "there is no file"),
+    "a folder": ("release . --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "is a folder"),
     "wrong suffix": ("release budget.db --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "neither .csv nor .parquet"),
     "not Parquet": ("release fake.parquet --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "not a readable Parquet"),
     "wrong type": ("release dates.parquet --column when --family bernoulli --epsilon 1 --no-ledger --out o.json", "neither numbers nor text"),
-    "missing column": ("release visits.csv --column weight --family bernoulli --epsilon 1 --no-ledger --out o.json", "no column 'weight'; the columns are"),
+    "missing column": ("release visits.csv --column weight --family bernoulli --epsilon 1 --no-ledger --out o.json", "must name the column 'weight' once"),
     "bounds reversed": (f"{RELEASE.replace('0 60', '60 0')} --no-ledger --out o.json", "lower bound must be below"),
     "bounds no numbers": (f"{RELEASE.replace('0 60', 'a b')} --no-ledger --out o.json", "bounds"),
     "infinite bounds": (f"{RELEASE.replace('0 60', '0 inf')} --no-ledger --out o.json", "finite"),
@@ -128,13 +128,21 @@ BAD = {
     "absent ledger": (f"{RELEASE} --ledger absent.db --dataset d --out o.json", "set-limit absent.db"),
     "no limit": (f"{RELEASE} --ledger budget.db --dataset unknown --out o.json", "set-limit budget.db --dataset unknown"),
     "too expensive": (f"{RELEASE.replace('0.5', '3')} --ledger budget.db --dataset visits-2026 --out o.json", "has 2 of its limit 2 left"),
-    "no dataset": (f"{RELEASE} --ledger budget.db --out o.json", "needs dataset"),
+    "no dataset": (f"{RELEASE} --ledger budget.db --out o.json", "needs --dataset NAME"),
     "no ledger said": (f"{RELEASE} --out o.json", "--no-ledger"),
     "both ledgers": (f"{RELEASE} --ledger budget.db --dataset visits-2026 --no-ledger --out o.json", "say either"),
     "no out": (f"{RELEASE} --no-ledger", "--out FILE"),
     "unwritable out": (f"{RELEASE} --ledger budget.db --dataset visits-2026 --out nowhere/o.json", "cannot write to nowhere/o.json"),
     "out exists": (f"{RELEASE} --ledger budget.db --dataset visits-2026 --out visits.csv", "never overwritten"),
     "half private bounds": (f"{RELEASE.replace('0 60', 'private')} --no-ledger --out o.json", "--bounds-range"),
+    "one bound": (f"{RELEASE.replace('0 60', '0')} --no-ledger --out o.json", "two numbers, LOWER UPPER"),
+    "stray quantiles": (f"{RELEASE} --quantiles 0.1 0.9 --no-ledger --out o.json", "go with --bounds private"),
+    "dry run to a file that exists": (f"{RELEASE} --no-ledger --out visits.csv --dry-run", "never overwritten"),
+    "decimal comma": (f"{RELEASE.replace('0.5', '0,5')} --no-ledger --out o.json", "decimal point"),
+    "gamma without shape": (f"{RELEASE.replace('exponential', 'gamma')} --no-ledger --out o.json", "gamma(shape=...)"),
+    "labels in one text": ("release visits.csv --column way --family categorical(categories='abc',other='a') --epsilon 1 --no-ledger --out o.json", "a list of labels"),
+    "fractional missing": ("release visits.csv --column wait --family poisson --bounds 0 9 --outside clamp --missing 1.5 --epsilon 1 --no-ledger --out o.json", "whole number"),
+    "ledger dataset": ("ledger history budget.db --dataset nope", "known are: visits-2026"),
     "stray range": (f"{RELEASE} --bounds-range 0 1 --no-ledger --out o.json", "go with --bounds private"),
     "neighbours": (f"{RELEASE} --neighbours add_remove --no-ledger --out o.json", "'replace_one'"),
     "per person": (f"{RELEASE} --records-per-person 0 --no-ledger --out o.json", "records_per_person"),
@@ -170,6 +178,19 @@ def test_bad_input_gives_one_line_and_status_2_and_changes_nothing(
     assert seen.err.startswith("noisewise: ")
     assert message in seen.err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_csv_without_a_header_shows_no_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "bare.csv").write_text("SECRET,1.5,ambulance\nx,2,y\n")
+    assert (
+        run(
+            ["release", "bare.csv", "--column", "wait", "--family", "bernoulli", "--epsilon", "1", "--no-ledger", "--out", "o.json"]
+        )
+        == 2
+    )
+    line = capsys.readouterr().err
+    assert "SECRET" not in line
+    assert "1.5" not in line
 
 
 def test_a_fault_of_ours_shows_no_traceback(

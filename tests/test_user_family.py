@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import noisewise
 from cases import Case
 from noisewise import Bounds, families, priors
 from noisewise.artifact import parse
+from noisewise.curator.ledger import Ledger
 from noisewise.curator.statistics import Column
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
@@ -78,6 +80,38 @@ def test_a_file_of_an_unknown_family_says_what_to_do(tmp_path: Path) -> None:
     code = "import noisewise, sys\ntry: noisewise.load(sys.argv[1])\nexcept ValueError as e: print(e)"
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "r.json")], capture_output=True, text=True, timeout=60)
     assert "import its module first" in done.stdout
+
+
+def family_with(statistic):  # type: ignore[no-untyped-def]
+    return type("Own", (families.Family,), {"kind": "own", "support": (0.0, np.inf), "statistic": statistic})()
+
+
+@pytest.mark.parametrize(
+    ("statistic", "message"),
+    [
+        (lambda self, x, xp=np: x * x, "must return a tuple"),
+        (lambda self, x, xp=np: (np.log1p(x),), "does not run in the database"),
+        (lambda self, x, xp=np: (xp.sin(x),), "does not run in the database"),
+        (lambda self, x, xp=np: ((x > 3) * 1.0,), "does not run in the database"),
+        (lambda self, x, xp=np: (0 * x,), "spans 0"),
+    ],
+)
+def test_a_statistic_that_cannot_serve_says_why_and_costs_nothing(statistic, message: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+    import pandas as pd
+
+    book = Ledger(tmp_path / "budget.db")
+    book.set_limit("d", Decimal(1))
+    frame, bounds = pd.DataFrame({"x": [1.0]}), Bounds(0, 9, outside="clamp")
+    with pytest.raises(UnsupportedCombination, match=message):
+        noisewise.release(frame, column="x", family=family_with(statistic), bounds=bounds, epsilon=1, ledger=book.path, dataset="d")
+    assert book.accounts()[0].spent == 0
+
+
+def test_a_class_without_kind_or_support_is_refused_where_it_is_defined() -> None:
+    parts = {"kind": "partial", "support": (0.0, 1.0), "statistic": lambda self, x, xp=np: (x,)}
+    for part in ("kind", "support"):
+        with pytest.raises(TypeError, match=f"needs `{part}`"):
+            type("Partial", (families.Family,), {name: value for name, value in parts.items() if name != part})
 
 
 class Awkward(families.Family):

@@ -151,6 +151,8 @@ def parse(data: bytes | str) -> Release:
         raise ReleaseFormatError(f"field {where}: {first['msg']}. Ask the curator for the original file.") from None
     try:
         release = _build(wire)
+    except ReleaseFormatError:
+        raise
     except (NoisewiseError, ValueError, TypeError) as error:
         raise ReleaseFormatError(f"{error} Ask the curator for the original file.") from None
     if wire.sha256 != _digest({key: value for key, value in content.items() if key != "sha256"}):

@@ -2,7 +2,10 @@
 
 
 class NoisewiseError(ValueError):
-    """The base of all errors that noisewise raises on purpose; the command line prints it as one line and exits with 2."""
+    """What noisewise refuses. One impossible value by itself, such as epsilon = 0, is a plain ValueError.
+
+    The command line prints either as one line and exits with 2.
+    """
 
 
 class RecordsError(NoisewiseError):

@@ -23,7 +23,7 @@ from noisewise.cli.main import run
 from noisewise.curator import csvfile
 from noisewise.curator.ledger import Ledger
 from noisewise.curator.statistics import Column
-from noisewise.errors import RecordsError
+from noisewise.errors import OutputError, RecordsError
 from noisewise.mechanism import privacy
 from noisewise.mechanism.lattice import lattice_for
 
@@ -324,13 +324,32 @@ def test_the_ledger_takes_positive_amounts_only(amount: str, ledger: Ledger) -> 
 def test_the_note_states_the_value_that_a_missing_record_really_has() -> None:
     bounds = Bounds(0.5, 3.5, outside="clamp")
     made = noisewise.release(
-        pd.DataFrame({"x": [None]}), column="x", family=families.Poisson(), bounds=bounds, missing=0.7, epsilon=1, ledger=None
+        pd.DataFrame({"x": [None]}), column="x", family=families.Poisson(), bounds=bounds, missing=1, epsilon=1, ledger=None
     )
     assert "the value 1." in made.notes[0]
-    assert sums(pd.DataFrame({"x": [None]}), families.Poisson(), bounds, 0.7) == (1, [0])  # 1 is the offset
+    assert sums(pd.DataFrame({"x": [None]}), families.Poisson(), bounds, 1) == (1, [0])  # 1 is the offset
 
 
-@pytest.mark.parametrize("make", ["pandas.DataFrame({'x': [1, 0, None]})", "polars.DataFrame({'x': [1, 0, None]})", "pyarrow.table({'x': [1, 0, None]})",
+def test_out_is_checked_before_anything_is_spent(folder: Path, ledger: Ledger) -> None:
+    settings: dict[str, Any] = {"column": "x", "family": families.Bernoulli(), "epsilon": 1, "ledger": ledger.path, "dataset": "d"}
+    made = noisewise.release("t.csv", **settings, out="o.json")
+    assert noisewise.load("o.json") == made
+    with pytest.raises(OutputError, match="never overwritten"):
+        noisewise.release("t.csv", **settings, out="o.json")
+    for odd in ({"ledger": False}, {"out": 3}, {"family": families.Bernoulli}, {"missing": "a"}, {"bounds": "private"}):
+        with pytest.raises(ValueError, match="must be"):
+            noisewise.release("t.csv", **(settings | odd))
+    assert ledger.accounts()[0].releases == 1
+
+
+def test_text_comes_late_in_a_column_of_objects() -> None:
+    frame = pd.DataFrame({"x": pd.Series([None] * 100_000 + ["1"], dtype=object)})
+    assert sums(frame, families.Bernoulli()) == (100_001, [1])
+    assert sums(frame, families.Categorical(["1", "2"], other="2")) == (100_001, [1, 100_000])
+
+
+@pytest.mark.parametrize(
+    "make", ["pandas.DataFrame({'x': [1, 0, None]})", "polars.DataFrame({'x': [1, 0, None]})", "pyarrow.table({'x': [1, 0, None]})",
                                   "duckdb.sql('SELECT 1 AS x')", "'t.csv'"])  # fmt: off
 def test_nothing_is_printed_at_exit(make: str, folder: Path) -> None:
     """DuckDB's bindings can report leaked objects when a process ends."""

@@ -73,7 +73,7 @@ def test_limits_can_be_raised_and_lowered_and_everything_is_kept(ledger: Ledger)
 def test_a_dataset_without_a_limit_is_refused_with_the_command_that_helps(ledger: Ledger, records: Path) -> None:
     with pytest.raises(LedgerError, match=r"no limit.*noisewise ledger set-limit .*budget.db --dataset other --epsilon TOTAL"):
         noisewise.release(records, column="x", family=families.Bernoulli(), epsilon=1, ledger=ledger.path, dataset="other")
-    with pytest.raises(LedgerError, match="needs dataset="):
+    with pytest.raises(LedgerError, match="needs --dataset NAME"):
         noisewise.release(records, column="x", family=families.Bernoulli(), epsilon=1, ledger=ledger.path)
     with pytest.raises(LedgerError, match=r"there is no ledger .*set-limit"):
         publish(records, ledger.path.with_name("absent.db"), "0.1")

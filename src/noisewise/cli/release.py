@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from noisewise.model.bounds import Bounds, PrivateBounds
 
 
-FAMILY_HELP = """The model of a record: exponential, 'normal(variance=4)', "categorical(categories=['a', 'b'], other='b')", ..."""
+FAMILY_HELP = (
+    "The model of a record: bernoulli, exponential, poisson, geometric, normal, 'normal(mean=0)', 'normal(variance=4)', "
+    "'gamma(shape=2)', or \"categorical(categories=['a','b'],other='b')\"."
+)
 
 
 class ReleaseCommand(TyperCommand):
@@ -27,7 +30,17 @@ class ReleaseCommand(TyperCommand):
                 rewritten.append("--private-bounds")
             elif not (argument == "private" and args[position - 1] == "--bounds" and position > 0):
                 rewritten.append(argument)
+        for position, argument in enumerate(rewritten):
+            if argument == "--bounds" and not _two_numbers(rewritten[position + 1 : position + 3]):
+                raise typer.BadParameter("--bounds takes two numbers, LOWER UPPER, or the word private.")
         return super().parse_args(ctx, rewritten)
+
+
+def _two_numbers(words: list[str]) -> bool:
+    try:
+        return len([float(word) for word in words]) == 2
+    except ValueError:
+        return False
 
 
 def release(
@@ -57,9 +70,11 @@ def release(
     bounds_epsilon: Annotated[
         str | None, typer.Option(help="The cost of private bounds, on top of --epsilon.", show_default=False)
     ] = None,
-    quantiles: Annotated[tuple[float, float], typer.Option(help="Quantiles that private bounds aim at.")] = (0.01, 0.99),
+    quantiles: Annotated[
+        tuple[float, float] | None, typer.Option(help="Quantiles that private bounds aim at (0.01 0.99).", show_default=False)
+    ] = None,
     records_per_person: Annotated[int, typer.Option(help="How many records one person may own.")] = 1,
-    neighbours: Annotated[str, typer.Option(help="What a neighbouring table is.")] = "replace_one",
+    neighbours: Annotated[str, typer.Option(help="Neighbouring tables: replace_one, the only choice.")] = "replace_one",
     description: Annotated[str | None, typer.Option(help="A sentence for whoever reads the release.", show_default=False)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be released, spend nothing.")] = False,
 ) -> None:
@@ -71,15 +86,8 @@ def release(
     chosen = _bounds(bounds, private_bounds, bounds_range, bounds_epsilon, quantiles, outside)
 
     from noisewise.curator.publish import prepare
-    from noisewise.files import check_writable
     from noisewise.model import notation
 
-    if out is not None and not dry_run:
-        check_writable(out)
-        if ledger is not None and out.absolute() in [
-            ledger.absolute().with_name(ledger.name + end) for end in ("-journal", "-wal", "-shm")
-        ]:
-            raise typer.BadParameter("that --out is a name that the ledger uses for itself; choose another.")
     request = prepare(
         records,
         column=column,
@@ -92,14 +100,13 @@ def release(
         records_per_person=records_per_person,
         neighbours=neighbours,
         description=description,
+        out=out,
     )
     if dry_run:
         print(_forecast(request))
         return
-    assert out is not None
     with _progress():
         made = request.publish()
-    made.save(out)
     with suppress(Exception):  # the release is made and paid for: nothing from here on may look like a failure
         print(f"wrote {out}: {made.family.kind} of column {column!r}, n = {made.n}, cost epsilon = {request.cost:f}")
         if request.ledger is not None:
@@ -114,7 +121,7 @@ def _bounds(
     private: bool,
     span: tuple[float, float] | None,
     epsilon: str | None,
-    quantiles: tuple[float, float],
+    quantiles: tuple[float, float] | None,
     outside: str | None,
 ) -> "Bounds | PrivateBounds | None":
     from noisewise.model.bounds import Bounds, PrivateBounds
@@ -122,8 +129,8 @@ def _bounds(
     if private:
         if span is None or epsilon is None or bounds is not None:
             raise typer.BadParameter("--bounds private needs --bounds-range LOWER UPPER and --bounds-epsilon EPSILON.")
-    elif span is not None or epsilon is not None:
-        raise typer.BadParameter("--bounds-range and --bounds-epsilon go with --bounds private.")
+    elif span is not None or epsilon is not None or quantiles is not None:
+        raise typer.BadParameter("--bounds-range, --bounds-epsilon and --quantiles go with --bounds private.")
     elif bounds is None:
         if outside is not None:
             raise typer.BadParameter("--outside goes with --bounds.")
@@ -131,7 +138,7 @@ def _bounds(
     if outside is None:
         raise typer.BadParameter("bounds need --outside redact (records outside count 0) or --outside clamp (count as the bound).")
     if span is not None and epsilon is not None:
-        return PrivateBounds(*span, epsilon=epsilon, quantiles=quantiles, outside=outside)  # type: ignore[arg-type]
+        return PrivateBounds(*span, epsilon=epsilon, quantiles=quantiles or (0.01, 0.99), outside=outside)  # type: ignore[arg-type]
     assert bounds is not None
     return Bounds(*bounds, outside=outside)  # type: ignore[arg-type]
 
@@ -151,11 +158,15 @@ def _forecast(request: "Prepared") -> str:
     lines.append(f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: {plan.records_per_person} record(s) of one person.")
     parts = zip(plan.lattice.step, plan.noise_sd(), plan.largest_sampling_sd(n), strict=True)
     for j, (step, noise, sampling) in enumerate(parts, 1):
-        ratio = f"{noise / sampling:.2g} of it" if sampling > 0 else "all there is"
         lines.append(
-            f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, discrete Laplace noise of scale {plan.scale * step:.6g} "
-            f"(sd {noise:.4g}). Sampling error: at most {sampling:.4g}; the noise is {ratio}."
+            f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, discrete Laplace noise of scale {plan.scale * step:.6g}, "
+            f"sd {noise:.4g}" + (f", which is {noise / n:.3g} for each record." if n else ".")
         )
+        if n:
+            lines.append(
+                f"  Sampling error to expect: at most {sampling:.4g} (half of the records at either end); "
+                f"the noise is at least {noise / sampling:.2g} of it."
+            )
         if j == 10 and len(plan.lattice.step) > 10:
             lines.append(f"... and {len(plan.lattice.step) - 10} more alike.")
             break

@@ -63,6 +63,10 @@ class Ledger:
 
     path: Path
 
+    def owns(self, path: Path) -> bool:
+        """Whether SQLite would take the path for a part of the ledger, and might delete it."""
+        return path.absolute() in [self.path.absolute().with_name(self.path.name + end) for end in ("-journal", "-wal", "-shm")]
+
     def set_limit(self, dataset: str, epsilon: Decimal) -> Account:
         """Set the total epsilon that may ever be spent on a dataset, creating the file if there is none."""
         if not dataset or not dataset.isprintable():
@@ -98,6 +102,9 @@ class Ledger:
 
     def history(self, dataset: str | None = None) -> list[Entry]:
         """Everything that was set or spent, oldest first."""
+        known = [account.dataset for account in self.accounts()]
+        if dataset is not None and dataset not in known:
+            raise LedgerError(f"there is no dataset {dataset!r} in {self.path}; known are: {', '.join(known)}.")
         with self._transaction() as connection:
             rows = connection.execute(
                 "SELECT at, dataset, 'limit', epsilon, NULL, 0 AS kind, position FROM limits "

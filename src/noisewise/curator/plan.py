@@ -63,7 +63,7 @@ def check_settings(
 ) -> tuple[Decimal, Decimal | None]:
     """Refuse what no release can be made of. Returns the epsilons of the statistic and of private bounds."""
     if not isinstance(family, Family):
-        raise UnsupportedCombination("family must be a family, such as families.Exponential().")
+        raise UnsupportedCombination(f"family must be a family, such as families.Exponential() with its brackets, got {family!r}.")
     if isinstance(family, Categorical) and family.other is None:
         raise UnsupportedCombination("a categorical release needs other=, the category that takes unlisted and missing records.")
     if bounds is not None and not isinstance(bounds, (Bounds, PrivateBounds)):

@@ -12,6 +12,7 @@ from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.plan import Plan, check_settings, total
 from noisewise.curator.statistics import Column
 from noisewise.errors import LedgerError, UnsupportedCombination
+from noisewise.files import check_writable
 from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
 from noisewise.mechanism.privacy import text
 from noisewise.mechanism.secure import add_laplace, check_headroom
@@ -33,13 +34,29 @@ def release(
     records_per_person: int = 1,
     neighbours: str = "replace_one",
     description: str | None = None,
+    out: str | os.PathLike[str] | None = None,
 ) -> Release:
     """Publish the noisy statistic of one column at a cost of epsilon, recorded in the ledger before any noise is drawn.
 
-    `records`: a path to a .csv or .parquet file, or a pandas, polars, pyarrow or DuckDB table. `ledger`: its path, or
-    None said aloud; the release then states that its cost is unrecorded. `missing`: what a missing record stands for
-    under clamp (default: the midpoint) and for the Bernoulli (default: 0). `records_per_person`: how many records one
-    person may own; the noise grows with it, and the guarantee is then per person.
+    records: a path to a .csv or .parquet file, or a pandas, polars, pyarrow or DuckDB table.
+    column: the name of the column.
+    family: the model of a record, such as families.Exponential() or families.Categorical(["a", "b"], other="b").
+    epsilon: the privacy cost; a number or, to the digit, text such as "0.1".
+    ledger: the path of the ledger to charge. None charges none, and the release states that its cost is unrecorded.
+    dataset: the name that the budget stands under in the ledger; needed with a ledger.
+    bounds: Bounds(lower, upper, outside="redact" or "clamp"), or PrivateBounds(...) to have them chosen with privacy.
+        Bernoulli and Categorical take none.
+    missing: the value that a missing record stands for: under clamp (default: the midpoint), for the Bernoulli (default: 0).
+    records_per_person: how many records one person may own; the noise grows with it, and the guarantee is per person.
+    neighbours: "replace_one": tables are neighbours if one record is replaced by another; n is public.
+    description: a sentence for whoever reads the release.
+    out: where to write the release. It is checked before anything is spent; release.save(path) comes after.
+
+    Returns the release. Whatever is refused raises a ValueError (mostly a NoisewiseError) that says what to do; before the
+    records have been read, nothing is spent.
+
+    >>> noisewise.release("visits.csv", column="wait", family=families.Exponential(), bounds=Bounds(0, 60, outside="redact"),
+    ...                   epsilon="0.5", ledger="budget.db", dataset="visits-2026", out="wait.release.json")
     """
     return prepare(
         records,
@@ -53,6 +70,7 @@ def release(
         records_per_person=records_per_person,
         neighbours=neighbours,
         description=description,
+        out=out,
     ).publish()
 
 
@@ -69,17 +87,25 @@ def prepare(
     records_per_person: int,
     neighbours: str,
     description: str | None,
+    out: str | os.PathLike[str] | None,
 ) -> "Prepared":
-    """Check everything that can be checked from public facts: the settings, the ledger's balance, the schema of the records."""
+    """Check everything that can be checked from public facts: the settings, the output, the ledger's balance, the schema."""
+    for name, path in (("ledger", ledger), ("out", out)):
+        if not (path is None or isinstance(path, (str, os.PathLike))):
+            raise UnsupportedCombination(f"{name} must be a path or None, got {path!r}.")
     texts = {"column": column, "dataset": dataset, "description": description}
     own, for_bounds = check_settings(family, bounds, epsilon, records_per_person, neighbours, **texts)
     span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
     widest = Plan.make(family, span, missing, own, records_per_person)
     book = None if ledger is None else Ledger(Path(ledger))
+    if out is not None:
+        check_writable(Path(out))
     account = None
     if book is not None:
+        if out is not None and book.owns(Path(out)):
+            raise LedgerError(f"{out} is a name that the ledger uses for itself; choose another.")
         if dataset is None:
-            raise LedgerError("a release that is charged to a ledger needs dataset=, the name that its budget stands under.")
+            raise LedgerError("a release that is charged to a ledger needs --dataset NAME (dataset= in Python), its budget's name.")
         account = book.check(dataset, total(own, for_bounds))
     return Prepared(
         column=Column.open(records, column, family),
@@ -93,6 +119,7 @@ def prepare(
         description=description,
         ledger=book,
         account=account,
+        out=None if out is None else Path(out),
     )
 
 
@@ -113,6 +140,7 @@ class Prepared:
     description: str | None
     ledger: Ledger | None
     account: Account | None
+    out: Path | None
 
     @property
     def cost(self) -> Decimal:
@@ -120,7 +148,7 @@ class Prepared:
         return total(self.widest.epsilon, self.bounds_epsilon)
 
     def publish(self) -> Release:
-        """Read, spend, draw. A failure before the spend costs nothing; one after it has been paid for."""
+        """Read, spend, draw, write. A failure before the spend costs nothing; one after it has been paid for."""
         plan = self.widest
         if isinstance(self.bounds, PrivateBounds):
             grid = quantile.Grid.over(self.bounds, plan.family.integer)
@@ -135,7 +163,7 @@ class Prepared:
             spend = self._spend()
         noisy = add_laplace(sums, plan.scale)
         parts = zip(noisy, plan.lattice.offset, plan.lattice.step, strict=True)
-        return Release(
+        made = Release(
             family=plan.family,
             n=n,
             statistic=tuple((value + n * offset) * step for value, offset, step in parts),
@@ -148,6 +176,9 @@ class Prepared:
             privacy=self._privacy(plan, spend),
             notes=self._notes(plan),
         )
+        if self.out is not None:
+            made.save(self.out)
+        return made
 
     def _choose(self, valid: int, counts: list[int], grid: quantile.Grid) -> Bounds:
         assert isinstance(self.bounds, PrivateBounds)

@@ -88,7 +88,7 @@ def _check_column(names: list[str], column: str) -> None:
 def _file(path: Path, column: str, wanted: Wanted) -> Source:
     try:
         if not path.is_file():
-            raise RecordsError(f"there is no file {path}.")
+            raise RecordsError(f"{path} is a folder; give a file." if path.is_dir() else f"there is no file {path}.")
     except OSError as error:  # a name that is too long, a folder that may not be entered
         raise RecordsError(f"cannot read {path}: {error.strerror}.") from None
     if not os.access(path, os.R_OK):
@@ -104,7 +104,10 @@ def _file(path: Path, column: str, wanted: Wanted) -> Source:
 
 def _csv(path: Path, literal: str, column: str, wanted: Wanted) -> Source:
     names = shielded(lambda: csvfile.header(path), csvfile.BROKEN_CSV)
-    _check_column(names, column)
+    if names.count(column) != 1:  # the names are not shown: in a file without a header they would be a record
+        raise RecordsError(
+            f"the first line of {path} must name the column {column!r} once, with commas between the names; check both."
+        )
     position = names.index(column)
     return _typed(lambda connection: csvfile.read(connection, literal, len(names)), f"c{position}", wanted, csvfile.BROKEN_CSV)
 
@@ -176,7 +179,7 @@ def _typed(read: Source, column: str, wanted: Wanted, fault: str) -> Source:
         value = f"CAST({name} AS VARCHAR)"
     elif kind in ("BOOLEAN", *_NUMBERS):
         number = name if kind == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
-        value = number if wanted == "number" else _text_of_number(number)
+        value = number if wanted == "number" else text_of_number(number)
     else:
         raise RecordsError(_wrong_type(column))
     return lambda connection: read(connection).project(f"{value} AS value")
@@ -197,11 +200,11 @@ def _wrong_type(column: str) -> str:
 
 
 def _number_of_text(text: str) -> str:
-    boolean = f"CASE lower({text}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+    boolean = f"CASE lower(trim({text})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
     return f"coalesce(TRY_CAST({text} AS DOUBLE), {boolean})"
 
 
-def _text_of_number(number: str) -> str:
+def text_of_number(number: str) -> str:
     whole = f"{number} = floor({number}) AND abs({number}) <= 9007199254740992"  # 2^53: beyond it floats skip numbers
     return f"CASE WHEN {whole} THEN CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR) END"
 
@@ -226,7 +229,7 @@ def _pandas(records: Any, column: str, wanted: Wanted) -> Source:
     frame = shielded(values)
     number = "CASE WHEN NOT isnan(number) THEN number END"
     text = "CAST(text AS VARCHAR)" if "text" in frame else "NULL::VARCHAR"
-    value = f"{number}, {_number_of_text(text)}" if wanted == "number" else f"{_text_of_number(number)}, {text}"
+    value = f"{number}, {_number_of_text(text)}" if wanted == "number" else f"{text_of_number(number)}, {text}"
     return lambda connection: connection.from_df(frame).project(f"coalesce({value}) AS value")
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, final
 
 import duckdb
-from duckdb import ColumnExpression, ConstantExpression, FunctionExpression
+from duckdb import ColumnExpression, ConstantExpression, Expression, FunctionExpression, SQLExpression
 
 from noisewise.curator import columns
 from noisewise.curator.csvfile import BROKEN_CSV
-from noisewise.curator.records import UNREADABLE, Source, Wanted, connect, open_column, shielded
+from noisewise.curator.records import UNREADABLE, Source, Wanted, connect, open_column, shielded, text_of_number
+from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.lattice import Counts, Lattice
 from noisewise.model.families.categorical import Categorical
 from noisewise.model.family import Family
@@ -44,9 +45,8 @@ class Column:
         """n and, for each statistic, the sum of the records' integer contributions less their offsets."""
         if isinstance(lattice, Counts):
             return self._label_counts(lattice.family)
-        parts = lattice.integers(VALUE, columns)
-        named = [part.alias(f"k{j}") for j, part in enumerate(parts)]
-        totals = [FunctionExpression("sum", ColumnExpression(f"k{j}")) for j in range(len(parts))]
+        named = [part.alias(f"k{j}") for j, part in enumerate(_expressions(lattice))]
+        totals = [FunctionExpression("sum", ColumnExpression(f"k{j}")) for j in range(len(named))]
         ((n, *sums),) = self._rows(lambda records: records.select(*named).aggregate([COUNT, *totals]))
         return n, [int(total or 0) for total in sums]  # the sum over no records is NULL
 
@@ -61,8 +61,12 @@ class Column:
     def _label_counts(self, family: Categorical) -> tuple[int, list[int]]:
         """n, and the records with each listed label; whatever is left of n is `other`."""
         labels = [label if isinstance(label, str) else float(label) for label in family.labels]
-        listed = columns.where(VALUE.isin(*[ConstantExpression(label) for label in labels]), VALUE, None).alias("value")
-        found = dict(self._rows(lambda records: records.select(listed).aggregate([VALUE, COUNT], "value")))
+        known = [ConstantExpression(label) for label in labels]
+        listed = columns.where(VALUE.isin(*known), VALUE, None)
+        if isinstance(labels[0], str):  # 1.0 in a file is the label 1, as it is where the column holds numbers
+            digits = SQLExpression(text_of_number("TRY_CAST(value AS DOUBLE)"))
+            listed = columns.where(VALUE.isin(*known), VALUE, columns.where(digits.isin(*known), digits, None))
+        found = dict(self._rows(lambda records: records.select(listed.alias("value")).aggregate([VALUE, COUNT], "value")))
         n = sum(found.values())
         counts = [int(found.get(label, 0)) for label in labels]
         assert family.other is not None
@@ -77,3 +81,16 @@ class Column:
                 return list(query(self.source(connection)).fetchall())
 
         return shielded(run, self.fault)
+
+
+def _expressions(lattice: Lattice) -> tuple[Expression, ...]:
+    """The lattice's integers as database expressions, tried on no records: a fault of the family shows before any is read."""
+    try:
+        parts = lattice.integers(VALUE, columns)
+        with connect() as connection:
+            connection.sql("SELECT 0::DOUBLE AS value WHERE false").select(*parts).fetchall()
+    except (AttributeError, TypeError, ValueError, duckdb.Error):
+        raise UnsupportedCombination(
+            "the family's statistic does not run in the database: it may use arithmetic, xp.log, xp.exp, xp.sqrt and xp.abs alone."
+        ) from None
+    return parts

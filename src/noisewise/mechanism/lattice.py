@@ -10,6 +10,7 @@ order, so the sensitivity that `sensitivity` computes holds for the sums as they
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -174,7 +175,11 @@ def _substitute(family: Family, bounds: Bounds, missing: float | bool | None) ->
         if missing is not None:
             raise UnsupportedCombination("under redact a missing record contributes 0; leave missing= out, or use outside='clamp'.")
         return None
+    if missing is not None and not isinstance(missing, Real):
+        raise UnsupportedCombination(f"missing must be a number, got {missing!r}.")
     value = (bounds.lower + bounds.upper) / 2 if missing is None else float(missing)
+    if family.integer and missing is not None and value != math.floor(value):
+        raise UnsupportedCombination(f"missing must be a whole number for the {family.kind} family, got {missing}.")
     if not bounds.lower <= value <= bounds.upper:  # NaN fails too
         raise UnsupportedCombination(f"missing must lie within the bounds, got {missing}; a missing record stands for that value.")
     return float(min(max(math.floor(value), math.ceil(bounds.lower)), math.floor(bounds.upper))) if family.integer else value
@@ -192,6 +197,8 @@ def _own_lattices(
     steps, low, high = [], [], []
     with np.errstate(all="ignore"):
         columns = family.statistic(x)
+    if not isinstance(columns, tuple):
+        raise UnsupportedCombination(f"the statistic of the {family.kind} family must return a tuple, one column for each.")
     for column in columns:
         t = np.asarray(column, dtype=float)
         t = t[np.isfinite(t)]

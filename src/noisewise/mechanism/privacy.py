@@ -16,7 +16,7 @@ def exact_epsilon(value: float | int | str | Decimal, name: str = "epsilon") -> 
     try:
         epsilon = value if isinstance(value, Decimal) else Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
-        raise ValueError(f"{name} must be a number, got {value!r}.") from None
+        raise ValueError(f"{name} must be a number with a decimal point, such as 0.5; got {value!r}.") from None
     if isinstance(value, bool) or not epsilon.is_finite() or epsilon <= 0:
         raise ValueError(f"{name} must be a positive number, got {value}; smaller is more private, and 0 would release nothing.")
     if not Decimal("1e-100") < epsilon < Decimal("1e100") or len(epsilon.as_tuple().digits) > DIGITS:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, field
 from decimal import Decimal
+from numbers import Real
 from typing import Literal, final
 
 Outside = Literal["redact", "clamp"]
@@ -14,6 +15,8 @@ LARGEST = 1e150
 
 def _check_interval(lower: float, upper: float, outside: str, parts: int = 1) -> None:
     """Refuse an interval whose `parts` are not each an ordinary interval of 64-bit numbers."""
+    if not (isinstance(lower, Real) and isinstance(upper, Real)):
+        raise ValueError(f"bounds must be two numbers, got {lower!r} and {upper!r}.")
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise ValueError(f"bounds must be finite numbers, got {lower} and {upper}.")
     if not lower < upper:
@@ -50,8 +53,8 @@ class Bounds:
 class PrivateBounds:
     """Bounds to be chosen from the records with differential privacy, within the public range [lower, upper].
 
-    Each of the two quantiles is found by the exponential mechanism (Smith 2011) at half of `epsilon`; the total is
-    charged on top of the release's own epsilon.
+    Each of the two quantiles (Smith 2011) costs half of `epsilon`; the total is charged on top of the release's own
+    epsilon.
     """
 
     lower: float

@@ -57,7 +57,12 @@ class Family(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "kind" in cls.__dict__ and not isabstract(cls):
+        if isabstract(cls):
+            return
+        for part in ("kind", "support"):
+            if not hasattr(cls, part):
+                raise TypeError(f"the family {cls.__name__} needs `{part}`; add it to the class.")
+        if "kind" in cls.__dict__:
             known = REGISTRY.get(cls.kind)
             if known is not None and getattr(known, "__qualname__", "") != cls.__qualname__:
                 raise TypeError(f"a family of kind {cls.kind!r} exists already; give {cls.__name__} a kind of its own.")

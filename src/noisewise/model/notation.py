@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import TypeVar
 
 from noisewise.errors import NoisewiseError
@@ -9,11 +10,12 @@ from noisewise.model import families, priors
 
 T = TypeVar("T")
 MAX_LENGTH = 100_000
+FAMILY_EXAMPLE = "exponential, normal(variance=4) or categorical(categories=['a', 'b'], other='b')"
 
 
 def family(text: str) -> families.Family:
     """A family from its kind and settings, such as `normal(variance=4)`."""
-    return _call(text, families.REGISTRY, "family", "exponential or normal(variance=4)")
+    return _call(text, families.REGISTRY, "family", FAMILY_EXAMPLE)
 
 
 def prior(text: str) -> priors.Prior:
@@ -28,7 +30,8 @@ def _call(text: str, registry: Mapping[str, Callable[..., T]], what: str, exampl
     try:
         return registry[name](**fields)
     except (TypeError, OverflowError):
-        raise NoisewiseError(f"the {what} {name} does not take these settings: {text}; write it like {example}.") from None
+        takes = ", ".join(f"{setting}=..." for setting in signature(registry[name]).parameters)
+        raise NoisewiseError(f"the {what} {name} cannot be made of {text[:80]!r}; its settings are: {name}({takes}).") from None
 
 
 def _parse(text: str, what: str, example: str) -> tuple[str, dict[str, object]]:

@@ -34,6 +34,8 @@ class Categorical(Family):
     def __post_init__(self) -> None:
         if isinstance(self.categories, int) and not 2 <= self.categories <= MOST:
             raise ValueError(f"categories must be at least two, and at most {MOST}, got {self.categories}.")
+        if isinstance(self.categories, str):
+            raise ValueError("categories must be a list of labels, such as ['a', 'b'], or their number.")
         labels = tuple(range(self.categories) if isinstance(self.categories, int) else self.categories)
         kinds = {type(label) for label in labels}
         if kinds not in ({str}, {int}):
