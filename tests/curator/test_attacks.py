@@ -349,8 +349,15 @@ def test_text_comes_late_in_a_column_of_objects() -> None:
 
 
 @pytest.mark.parametrize(
-    "make", ["pandas.DataFrame({'x': [1, 0, None]})", "polars.DataFrame({'x': [1, 0, None]})", "pyarrow.table({'x': [1, 0, None]})",
-                                  "duckdb.sql('SELECT 1 AS x')", "'t.csv'"])  # fmt: off
+    "make",
+    [
+        "pandas.DataFrame({'x': [1, 0, None]})",
+        "polars.DataFrame({'x': [1, 0, None]})",
+        "pyarrow.table({'x': [1, 0, None]})",
+        "duckdb.sql('SELECT 1 AS x')",
+        "'t.csv'",
+    ],
+)
 def test_nothing_is_printed_at_exit(make: str, folder: Path) -> None:
     """DuckDB's bindings can report leaked objects when a process ends."""
     module = make.split(".")[0] if "(" in make else "sys"

@@ -160,7 +160,7 @@ def _forecast(request: "Prepared") -> str:
     for j, (step, noise, sampling) in enumerate(parts, 1):
         lines.append(
             f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, discrete Laplace noise of scale {plan.scale * step:.6g}, "
-            f"sd {noise:.4g}" + (f", which is {noise / n:.3g} for each record." if n else ".")
+            f"sd {noise:.4g}" + (f", or {noise / n:.3g} on the mean of the records." if n else ".")
         )
         if n:
             lines.append(
