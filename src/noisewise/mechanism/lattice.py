@@ -196,7 +196,7 @@ def _own_lattices(
     x = np.linspace(lower, upper, 2**14 + 1)
     steps, low, high = [], [], []
     with np.errstate(all="ignore"):
-        columns = family.statistic(x)
+        columns = family.statistic(x, np)
     if not isinstance(columns, tuple):
         raise UnsupportedCombination(f"the statistic of the {family.kind} family must return a tuple, one column for each.")
     for column in columns:

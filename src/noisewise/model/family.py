@@ -72,10 +72,16 @@ class Family(ABC):
         """The family as JSON: its kind and its fields."""
         return {"kind": self.kind} | (asdict(self) if is_dataclass(self) else {})
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.describe() == other.describe()  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self.describe())))
+
     @property
     def dimension(self) -> int:
         """d, the number of statistics."""
-        return len(self.statistic(np.full(1, np.nan)))
+        return len(self.statistic(np.full(1, np.nan), np))
 
     # What every family supplies.
 
@@ -135,7 +141,7 @@ class Family(ABC):
     def log_density(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         """log p(x | theta), shape (batch, m), for x of shape (batch, m) or (m,)."""
         eta = self.natural(theta)  # (batch, d)
-        t = np.stack([np.asarray(column, dtype=float) for column in self.statistic(x)], axis=-1)  # (..., m, d)
+        t = np.stack([np.asarray(column, dtype=float) for column in self.statistic(x, np)], axis=-1)  # (..., m, d)
         return np.asarray((t * eta[:, None, :]).sum(-1) - self.log_partition(eta)[:, None] + self.log_base_measure(x))
 
     def check_bounds(self, bounds: Bounds | None) -> None:

@@ -88,7 +88,7 @@ def _above(family: Family, bounds: Bounds) -> tuple[tuple[float, float] | None, 
 
 
 def _at(family: Family, x: float) -> FloatArray:
-    return np.array([float(column) for column in family.statistic(np.float64(x))])
+    return np.array([float(column) for column in family.statistic(np.float64(x), np)])
 
 
 def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
