@@ -73,7 +73,7 @@ class Family(ABC):
         return {"kind": self.kind} | (asdict(self) if is_dataclass(self) else {})
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self.describe() == other.describe()  # type: ignore[attr-defined]
+        return type(self) is type(other) and self.describe() == other.describe()
 
     def __hash__(self) -> int:
         return hash((type(self), repr(self.describe())))
