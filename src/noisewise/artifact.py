@@ -12,10 +12,11 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from noisewise.errors import NoisewiseError, ReleaseFormatError
+from noisewise.errors import NoisewiseError, ReleaseFormatError, UnsupportedCombination
 from noisewise.files import write_once
 from noisewise.mechanism import noise as noises
 from noisewise.mechanism.noise import Noise
+from noisewise.mechanism.privacy import exact_epsilon
 from noisewise.model import families
 from noisewise.model.bounds import Bounds, Outside
 from noisewise.model.families import Family
@@ -40,6 +41,15 @@ class Privacy:
     bounds_epsilon: str | None = None
     quantiles: tuple[float, float] | None = None
     spend: str | None = None
+
+    def __post_init__(self) -> None:
+        for epsilon in (self.epsilon, self.total_epsilon, self.bounds_epsilon):
+            if epsilon is not None:
+                exact_epsilon(epsilon)
+        if self.records_per_person < 1 or not self.sensitivity or not all(0 < value < math.inf for value in self.sensitivity):
+            raise ValueError("records_per_person and sensitivity must be positive.")
+        if self.quantiles is not None and len(self.quantiles) != 2:
+            raise ValueError("quantiles must be two numbers.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +116,21 @@ class Release:
         return json.dumps(content | {"sha256": _digest(content)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def rehearse_file(family: Family, noise: Noise, bounds: Bounds | None, coordinates: str) -> int:
+    """Refuse, before anything is spent, a family that a file cannot hold. Returns how many bytes a release may take."""
+    blank = Release(family, 0, (0.1,) * family.dimension, noise, bounds, coordinates)  # type: ignore[arg-type]
+    try:
+        data = blank.to_json().encode()
+        if len(data) < MAX_BYTES // 2 and parse(data) == blank:
+            return 2 * len(data) + 2**16
+    except (TypeError, ValueError, AttributeError, RecursionError):
+        pass
+    raise UnsupportedCombination(
+        f"the {family.kind} family cannot be written to a file and read back: its fields must be the arguments that make it, "
+        "plain numbers, text or lists of them, and of moderate size."
+    )
+
+
 def observe(
     *,
     family: Family,
@@ -126,8 +151,8 @@ def load(path: str | os.PathLike[str]) -> Release:
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ReleaseFormatError(f"cannot read {path}: {error.strerror}.") from None
+    except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
+        raise ReleaseFormatError(f"cannot read {path!r}: {getattr(error, 'strerror', None) or 'no such name'}.") from None
     if len(data) > MAX_BYTES:
         raise ReleaseFormatError(f"{path} is larger than {MAX_BYTES >> 20} MiB and no release; check the path.")
     try:
@@ -142,7 +167,8 @@ def parse(data: bytes | str) -> Release:
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ReleaseFormatError("this is not a noisewise release; make one with `noisewise release`.")
     if content.get("version") != VERSION:
-        raise ReleaseFormatError(f"release format {content.get('version')!r} is not known here, only {VERSION}; update noisewise.")
+        version = str(content.get("version"))[:20]
+        raise ReleaseFormatError(f"release format {version} is not known here, only {VERSION}; update noisewise.")
     try:
         wire = _Wire.model_validate(content)
     except ValidationError as error:

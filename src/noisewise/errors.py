@@ -1,5 +1,7 @@
 """Every way in which noisewise refuses. A message names what is wrong and the remedy, never a record's value."""
 
+from typing import Any
+
 
 class NoisewiseError(ValueError):
     """What noisewise refuses. One impossible value by itself, such as epsilon = 0, is a plain ValueError.
@@ -26,6 +28,14 @@ class ReleaseFormatError(NoisewiseError):
 
 class OutputError(NoisewiseError):
     """A file cannot be written there, or would overwrite another."""
+
+
+class UnsavedRelease(OutputError):
+    """A release was made and paid for, and could not be written; `release` holds it."""
+
+    def __init__(self, message: str, release: Any) -> None:
+        super().__init__(message)
+        self.release = release
 
 
 class UnsupportedCombination(NoisewiseError):

@@ -8,14 +8,14 @@ from pathlib import Path
 from noisewise.errors import OutputError
 
 
-def check_writable(path: Path) -> None:
-    """Refuse, before anything is spent, a path that exists or whose folder takes no file."""
+def check_writable(path: Path, size: int) -> None:
+    """Refuse, before anything is spent, a path that exists or whose folder takes no file of so many bytes."""
     try:
         if os.path.lexists(path) or not path.name:
             raise OutputError(f"{path} exists already, and a release is never overwritten; choose another name.")
         path.is_file()  # a name that is too long raises here
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
+        with tempfile.TemporaryFile(dir=path.parent) as file:
+            os.posix_fallocate(file.fileno(), 0, size)
     except (OSError, UnicodeError) as error:
         raise OutputError(f"cannot write to {path}: {_reason(error)}; choose another place.") from None
 

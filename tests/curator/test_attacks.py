@@ -62,7 +62,7 @@ def test_settings_of_the_users_connection_raise_nothing() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [np.timedelta64(1, "D"), np.timedelta64("NaT"), np.datetime64("2024-01-01"), np.longdouble("1e4000"), np.float16(2)],
+    [np.timedelta64(1, "D"), np.timedelta64("NaT", "D"), np.datetime64("2024-01-01"), np.longdouble("1e4000"), np.float16(2)],
     ids=str,
 )
 def test_odd_numbers_in_pandas_raise_and_warn_nothing(value: object) -> None:
@@ -113,7 +113,7 @@ def test_quotes_are_judged_as_a_strict_reader_does(
         except csv.Error:
             whole = False
         verdicts.add(whole)
-        assert csvfile.quotes_are_whole(path) == whole, body
+        assert csvfile.look_over(path).whole_quotes == whole, body
     assert verdicts == {True, False}
 
 

@@ -137,6 +137,7 @@ def test_a_missing_part_is_named() -> None:
 
         class Other(families.Family):
             kind = "exponential"
+            support = (0.0, 1.0)
 
             def statistic(self, x, xp=np):  # type: ignore[no-untyped-def]
                 return (x,)

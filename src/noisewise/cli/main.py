@@ -8,6 +8,9 @@ from typer.exceptions import TyperException
 
 from noisewise.cli.ledger import app as ledger_app
 from noisewise.cli.release import ReleaseCommand, release
+from noisewise.errors import UnsavedRelease
+
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="noisewise",
@@ -43,14 +46,17 @@ def main() -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """The exit status: 0, or 2 for whatever a person can mend, or 1 for a fault of ours."""
+    """The exit status: 0, or 2 for whatever a person can mend, 130 if interrupted, 1 for a fault of ours."""
     try:
         status = app(args=arguments, standalone_mode=False)
+        if status == INTERRUPTED:
+            _refuse("interrupted; if a release was under way, `noisewise ledger show` tells whether it was paid for.")
         return status if isinstance(status, int) else 0
+    except UnsavedRelease as error:
+        print(error.release.to_json(), end="", flush=True)
+        return _refuse(f"{error} It stands on standard output; keep that.")
     except TyperException as error:  # the command line itself is wrong
         return _refuse(getattr(error, "format_message", error.__str__)())
-    except (typer.Abort, KeyboardInterrupt):
-        return _refuse("interrupted.")
     except ValueError as error:  # NoisewiseError, and what frozen values say of themselves
         return _refuse(str(error))
     except OSError as error:

@@ -65,7 +65,8 @@ class Ledger:
 
     def owns(self, path: Path) -> bool:
         """Whether SQLite would take the path for a part of the ledger, and might delete it."""
-        return path.absolute() in [self.path.absolute().with_name(self.path.name + end) for end in ("-journal", "-wal", "-shm")]
+        own = self.path.resolve()
+        return path.resolve() in [own.with_name(own.name + end) for end in ("", "-journal", "-wal", "-shm")]
 
     def set_limit(self, dataset: str, epsilon: Decimal) -> Account:
         """Set the total epsilon that may ever be spent on a dataset, creating the file if there is none."""

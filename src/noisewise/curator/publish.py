@@ -6,12 +6,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, final
 
-from noisewise.artifact import Privacy, Release
+from noisewise.artifact import Privacy, Release, rehearse_file
 from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.plan import Plan, check_settings, total
-from noisewise.curator.statistics import Column
-from noisewise.errors import LedgerError, UnsupportedCombination
+from noisewise.curator.statistics import Column, rehearse
+from noisewise.errors import LedgerError, OutputError, UnsavedRelease, UnsupportedCombination
 from noisewise.files import check_writable
 from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
 from noisewise.mechanism.privacy import text
@@ -97,9 +97,11 @@ def prepare(
     own, for_bounds = check_settings(family, bounds, epsilon, records_per_person, neighbours, **texts)
     span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
     widest = Plan.make(family, span, missing, own, records_per_person)
+    rehearse(widest.lattice)
+    size = rehearse_file(family, widest.noise, span, widest.lattice.coordinates)
     book = None if ledger is None else Ledger(Path(ledger))
     if out is not None:
-        check_writable(Path(out))
+        check_writable(Path(out), size)
     account = None
     if book is not None:
         if out is not None and book.owns(Path(out)):
@@ -177,7 +179,10 @@ class Prepared:
             notes=self._notes(plan),
         )
         if self.out is not None:
-            made.save(self.out)
+            try:
+                made.save(self.out)
+            except OutputError as error:
+                raise UnsavedRelease(f"{error} The budget is spent; the release is kept with this error.", made) from None
         return made
 
     def _choose(self, valid: int, counts: list[int], grid: quantile.Grid) -> Bounds:

@@ -2,13 +2,13 @@
 
 What a value means does not depend on the column's type, because one changed record can change that type (a null turns
 pandas integers into floats, a word turns them into objects). As a number: true is 1, false is 0, text is parsed by
-DuckDB, anything else is missing. As text: a whole number is its digits, a boolean is `true` or `false`.
+DuckDB, anything else is missing. As a label: see `key_of_text`.
 """
 
 import glob
 import numbers
 import os
-import warnings
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
@@ -48,10 +48,14 @@ _TEXT = ("VARCHAR", "ENUM", "NULL", '"NULL"')
 
 def shielded(call: Callable[[], T], sentence: str = UNREADABLE) -> T:
     """Run an engine; whatever it raises or warns becomes one fixed sentence or nothing, since its words may quote a record."""
-    with suppress(Exception), warnings.catch_warnings(), np.errstate(all="ignore"):  # any class: which one may tell of a record
-        warnings.simplefilter("ignore")
-        return call()
-    raise RecordsError(sentence)  # outside any handler, so that the engine's error is not chained to it
+    try:
+        with np.errstate(all="ignore"):
+            return call()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException:  # noqa: S110  any class, and polars panics with one of its own: which one may tell of a record
+        pass
+    raise RecordsError(sentence)  # outside the handler, so that the engine's error is not chained to it
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -61,21 +65,22 @@ def connect() -> duckdb.DuckDBPyConnection:
 
 
 def open_column(records: Any, column: str, wanted: Wanted) -> Source:
-    """The column as a source of `value`: DOUBLE or VARCHAR. NULL is missing, and so is NaN."""
+    """The column as a source of `value`: a DOUBLE, or the key of a label as VARCHAR. NULL is missing, and so is NaN."""
     if isinstance(records, (str, os.PathLike)):
         return _file(Path(records), column, wanted)
     if isinstance(records, duckdb.DuckDBPyRelation):
         return _relation(records, column, wanted)
-    package = type(records).__module__.split(".")[0]
-    if package == "pandas":
-        return _pandas(records, column, wanted)
-    if package == "polars":
-        return _polars(records, column, wanted)
-    if package == "pyarrow":
-        return _pyarrow(records, column, wanted)
+    for package, kinds, opened in (
+        ("pandas", ("DataFrame",), _pandas),
+        ("polars", ("DataFrame", "LazyFrame"), _polars),
+        ("pyarrow", ("Table", "RecordBatch"), _pyarrow),
+    ):
+        module = sys.modules.get(package)  # who holds such a table has imported it
+        if module is not None and isinstance(records, tuple(getattr(module, kind) for kind in kinds)):
+            return opened(records, column, wanted)
     raise RecordsError(
-        f"records of type {type(records).__qualname__} are not supported; give a path to a .csv or .parquet file, or a pandas, "
-        "polars, pyarrow or DuckDB table."
+        f"records of type {type(records).__qualname__} are not supported; give a path to a .csv or .parquet file, a pandas "
+        "or polars frame, a pyarrow table or a DuckDB relation."
     )
 
 
@@ -118,9 +123,8 @@ def _polars(records: Any, column: str, wanted: Wanted) -> Source:
 
     def collect() -> Any:
         one = records.lazy().select(column)
-        if str(schema[column]) == "Float16":  # which DuckDB does not know
-            one = one.cast(type(schema[column])).cast(float)
-        return one.collect()
+        strange = str(schema[column]) in ("Float16", "Int128", "UInt128")  # to DuckDB
+        return (one.cast(float) if strange else one).collect()
 
     frame = shielded(collect)
     return _typed(lambda connection: connection.from_arrow(frame), column, wanted, _wrong_type(column))
@@ -153,12 +157,17 @@ class _Stream:
 
 def _relation(records: duckdb.DuckDBPyRelation, column: str, wanted: Wanted) -> Source:
     """Read on a connection of our own: the user's may have a collation that merges labels, or settings that make 1/0 an error."""
-    _check_column(list(records.columns), column)
-    kind = _kind(records, column)
+    names = shielded(lambda: list(records.columns), "the relation cannot be read; is its connection open?")
+    _check_column(names, column)
+    if [name.casefold() for name in names].count(column.casefold()) > 1:
+        raise RecordsError(f"another column's name differs from {column!r} only in case; DuckDB takes them for one. Rename one.")
+    kind = shielded(lambda: _kind(records, column))
+    if kind not in (*_TEXT, *_NUMBERS, "BOOLEAN"):
+        raise RecordsError(_wrong_type(column))
     name = _quoted(column)
     plain = f"CAST({name} AS VARCHAR)" if kind in _TEXT else f"TRY_CAST({name} AS DOUBLE)" if kind in _NUMBERS else name
     stream = _Stream(shielded(lambda: records.project(f"{plain} AS value")))
-    return _typed(lambda connection: connection.from_arrow(stream), "value", wanted, _wrong_type(column))
+    return _typed(lambda connection: connection.from_arrow(stream), "value", wanted, UNREADABLE)
 
 
 def _typed(read: Source, column: str, wanted: Wanted, fault: str) -> Source:
@@ -174,12 +183,12 @@ def _typed(read: Source, column: str, wanted: Wanted, fault: str) -> Source:
     name = _quoted(column)
     if kind in _TEXT:
         text = f"CAST({name} AS VARCHAR)"
-        value = text if wanted == "text" else _number_of_text(text)
+        value = key_of_text(text) if wanted == "text" else _number_of_text(text)
     elif kind == "BOOLEAN" and wanted == "text":
         value = f"CAST({name} AS VARCHAR)"
     elif kind in ("BOOLEAN", *_NUMBERS):
         number = name if kind == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
-        value = number if wanted == "number" else text_of_number(number)
+        value = number if wanted == "number" else _key_of_number(number)
     else:
         raise RecordsError(_wrong_type(column))
     return lambda connection: read(connection).project(f"{value} AS value")
@@ -204,17 +213,24 @@ def _number_of_text(text: str) -> str:
     return f"coalesce(TRY_CAST({text} AS DOUBLE), {boolean})"
 
 
-def text_of_number(number: str) -> str:
-    whole = f"{number} = floor({number}) AND abs({number}) <= 9007199254740992"  # 2^53: beyond it floats skip numbers
-    return f"CASE WHEN {whole} THEN CAST(TRY_CAST({number} AS BIGINT) AS VARCHAR) END"
+def key_of_text(text: str) -> str:
+    """What a label is matched by: true and false in any case, a number by its value, other text by itself; NULL is missing.
+
+    So it does not matter whether a table holds 1.5, '1.5' or '1.50': one odd record could change which.
+    """
+    word, number = f"lower(trim({text}))", f"TRY_CAST({text} AS DOUBLE)"
+    other = f"WHEN {number} IS NOT NULL THEN {_key_of_number(number)} ELSE 'text ' || {text}"
+    return f"CASE WHEN {word} IN ('true', 'false') THEN {word} {other} END"
+
+
+def _key_of_number(number: str) -> str:
+    return f"CASE WHEN NOT isnan({number}) THEN 'number ' || CAST({number} + 0 AS VARCHAR) END"  # + 0: no negative zero
 
 
 def _pandas(records: Any, column: str, wanted: Wanted) -> Source:
     """pandas has no schema to trust: whatever the dtype, each value is taken for what it is, and nothing is refused."""
     import pandas
 
-    if not isinstance(records, pandas.DataFrame):
-        raise RecordsError("records from pandas must be a DataFrame; use series.to_frame('name').")
     _check_column(list(records.columns), column)
     series = records[column]
 
@@ -229,7 +245,7 @@ def _pandas(records: Any, column: str, wanted: Wanted) -> Source:
     frame = shielded(values)
     number = "CASE WHEN NOT isnan(number) THEN number END"
     text = "CAST(text AS VARCHAR)" if "text" in frame else "NULL::VARCHAR"
-    value = f"{number}, {_number_of_text(text)}" if wanted == "number" else f"{text_of_number(number)}, {text}"
+    value = f"{number}, {_number_of_text(text)}" if wanted == "number" else f"{_key_of_number(number)}, {key_of_text(text)}"
     return lambda connection: connection.from_df(frame).project(f"coalesce({value}) AS value")
 
 

@@ -47,6 +47,6 @@ def _parse(text: str, what: str, example: str) -> tuple[str, dict[str, object]]:
         fields = {keyword.arg: ast.literal_eval(keyword.value) for keyword in tree.keywords}
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise wrong from None
-    if None in fields:  # a ** in the text
+    if None in fields or len(fields) < len(tree.keywords):  # a ** in the text, or a setting twice
         raise wrong
     return tree.func.id, {str(name): value for name, value in fields.items()}

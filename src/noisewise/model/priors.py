@@ -21,13 +21,14 @@ REGISTRY: dict[str, type["Prior"]] = {}
 def _require(prior: "Prior", *names: str) -> None:
     """Refuse hyperparameters that are not positive and finite."""
     for name in names:
-        value = np.asarray(getattr(prior, name), dtype=float)
-        if value.size == 0 or not np.all((value > 0) & np.isfinite(value)):
+        value = np.asarray(getattr(prior, name))
+        if value.dtype.kind not in "iuf" or value.size == 0 or not np.all((value > 0) & np.isfinite(value)):
             raise ValueError(f"{name} of the {prior.kind} prior must be positive and finite, got {getattr(prior, name)}.")
 
 
 def _require_finite(prior: "Prior", name: str) -> None:
-    if not np.all(np.isfinite(np.asarray(getattr(prior, name), dtype=float))):
+    value = np.asarray(getattr(prior, name))
+    if value.dtype.kind not in "iuf" or not np.all(np.isfinite(value)):
         raise ValueError(f"{name} of the {prior.kind} prior must be finite, got {getattr(prior, name)}.")
 
 

@@ -44,8 +44,10 @@ class Categorical(Family):
             raise ValueError(f"categories must be at least two different labels, got {len(labels)}.")
         if kinds == {int} and not all(abs(int(label)) <= 2**53 for label in labels):
             raise ValueError("whole-number categories must lie within 2^53; write larger ones as text.")
-        if self.other is not None and self.other not in labels:
-            raise ValueError(f"other must be one of the categories, got {self.other!r}.")
+        if self.other is not None:
+            if self.other not in labels:
+                raise ValueError(f"other must be one of the categories, got {self.other!r}.")
+            object.__setattr__(self, "other", labels[labels.index(self.other)])  # not an equal number of another type
         object.__setattr__(self, "categories", labels)
 
     @property
