@@ -1,7 +1,6 @@
 """The noise of a real release, drawn by OpenDP from the operating system's randomness. There is no seed."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from functools import cache
@@ -17,9 +16,8 @@ HEADROOM = 200
 
 @cache
 def _opendp() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import opendp.prelude as dp
+    import opendp.prelude as dp
+
     dp.enable_features("contrib")
     return dp
 
