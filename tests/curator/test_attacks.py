@@ -249,51 +249,42 @@ def test_refusals_cost_nothing_and_are_one_clean_line(
 
 
 def test_a_name_from_outside_steers_neither_terminal_nor_shell(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert (
-        run(
-            [
-                "release",
-                "t.csv",
-                "--column",
-                "x",
-                "--family",
-                "bernoulli",
-                "--epsilon",
-                "1",
-                "--ledger",
-                "\x1b[31m.db",
-                "--dataset",
-                "a b; rm -rf ~",
-                "--out",
-                "o",
-            ]
-        )
-        == 2
-    )
-    line = capsys.readouterr().err
-    assert "\x1b" not in line
-    assert (
-        run(
-            [
-                "release",
-                "t.csv",
-                "--column",
-                "x",
-                "--family",
-                "bernoulli",
-                "--epsilon",
-                "1",
-                "--ledger",
-                "budget.db",
-                "--dataset",
-                "a b; rm -rf ~",
-                "--out",
-                "o",
-            ]
-        )
-        == 2
-    )
+    plain = ["release", "t.csv", "--column", "x", "--family", "bernoulli", "--epsilon", "1", "--out", "o"]
+    assert run([*plain, "--dataset", "a b; rm -rf ~", "--ledger", "\x1b[31m.db"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+    assert run([*plain, "--dataset", "a b; rm -rf ~", "--ledger", "budget.db"]) == 2
     assert "--dataset 'a b; rm -rf ~'" in capsys.readouterr().err
+
+
+def test_an_object_given_by_mistake_is_not_shown(folder: Path) -> None:
+    """Nor are the names of a frame's columns: read from a file without a header, they are a record."""
+    secret = pd.DataFrame({"SECRET": ["SECRET", "1"]})
+    good: dict[str, Any] = {"column": "x", "family": families.Bernoulli(), "epsilon": 1, "ledger": None}
+    mistakes = (
+        "family",
+        "epsilon",
+        "ledger",
+        "bounds",
+        "missing",
+        "records_per_person",
+        "neighbours",
+        "description",
+        "dataset",
+        "column",
+        "out",
+    )
+    for mistake in mistakes:
+        for table in ("t.csv", secret):
+            with pytest.raises(ValueError) as caught:
+                noisewise.release(table, **(good | {mistake: secret["SECRET"]}))
+            assert "SECRET" not in str(caught.value), mistake
+    for table in (secret, pa.Table.from_pandas(secret), duckdb.from_arrow(pa.Table.from_pandas(secret))):
+        with pytest.raises(RecordsError, match="no column 'x'") as refused:
+            noisewise.release(table, **good)
+        assert "SECRET" not in str(refused.value)
+    with pytest.raises(ValueError, match="two numbers, got Series") as caught:
+        Bounds(secret["SECRET"], 1, outside="clamp")  # type: ignore[arg-type]
+    assert "SECRET" not in str(caught.value)
 
 
 @pytest.mark.parametrize("shell", ["{} > /dev/full", "PYTHONIOENCODING=ascii {}"])

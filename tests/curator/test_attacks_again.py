@@ -176,12 +176,13 @@ def test_no_path_to_the_ledgers_own_files_is_taken(folder: Path, ledger: Ledger)
     assert ledger.accounts()[0].spent == 0
 
 
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
 def test_a_full_disk_is_noticed_before_the_spend(
     folder: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     monkeypatch.setattr(os, "posix_fallocate", full)
     assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 2
     assert "No space left" in capsys.readouterr().err
@@ -191,9 +192,6 @@ def test_a_full_disk_is_noticed_before_the_spend(
 def test_a_release_that_cannot_be_written_after_all_is_not_lost(
     folder: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
     monkeypatch.setattr(os, "fsync", full)
     assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 2
     seen = capsys.readouterr()

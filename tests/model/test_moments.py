@@ -12,7 +12,7 @@ TOLERANCE = 1e-8
 truncated = pytest.mark.parametrize("case", TRUNCATED, ids=name)
 
 
-def agree(case: Case, theta, interval, methods) -> None:  # type: ignore[no-untyped-def]
+def assert_agree(case: Case, theta, interval, methods) -> None:  # type: ignore[no-untyped-def]
     """Relative errors: of the probability, of the mean against |mean| + sd, of the covariance against sd_i sd_j."""
     results = [interval_moments(case.family, theta, *interval, method) for method in methods]
     truth = results[0]
@@ -27,8 +27,8 @@ def agree(case: Case, theta, interval, methods) -> None:  # type: ignore[no-unty
 def test_three_methods_agree_on_stated_intervals(case: Case, rng: np.random.Generator) -> None:
     theta = case.theta(rng)
     for interval in case.intervals:
-        agree(case, theta, interval, ["quadrature", "closed", "autodiff"])
-        agree(case, theta, interval, ["quadrature", "auto"])
+        assert_agree(case, theta, interval, ["quadrature", "closed", "autodiff"])
+        assert_agree(case, theta, interval, ["quadrature", "auto"])
 
 
 @truncated
@@ -41,7 +41,7 @@ def test_three_methods_agree_on_random_intervals(case: Case, rng: np.random.Gene
         start = records[0] + (sd * rng.uniform(5, 20) if trial % 3 == 0 else 0.0)
         width = sd * np.exp(rng.uniform(np.log(0.25), np.log(8)))
         interval = (np.floor(start), np.floor(start) + np.ceil(width)) if case.family.integer else (start, start + width)
-        agree(case, theta, interval, ["quadrature", "closed", "autodiff"])
+        assert_agree(case, theta, interval, ["quadrature", "closed", "autodiff"])
 
 
 def test_the_plain_difference_of_cdfs_would_fail() -> None:

@@ -63,15 +63,17 @@ def check_settings(
 ) -> tuple[Decimal, Decimal | None]:
     """Refuse what no release can be made of. Returns the epsilons of the statistic and of private bounds."""
     if not isinstance(family, Family):
-        raise UnsupportedCombination(f"family must be a family, such as families.Exponential() with its brackets, got {family!r}.")
+        raise UnsupportedCombination(
+            f"family must be a family, such as families.Exponential() with its brackets, got {type(family).__name__}."
+        )
     if isinstance(family, Categorical) and family.other is None:
         raise UnsupportedCombination("a categorical release needs other=, the category that takes unlisted and missing records.")
     if bounds is not None and not isinstance(bounds, (Bounds, PrivateBounds)):
         raise UnsupportedCombination("bounds must be Bounds(lower, upper, outside=...) or PrivateBounds(...).")
     if isinstance(records_per_person, bool) or not isinstance(records_per_person, int) or not 1 <= records_per_person <= 10**6:
-        raise UnsupportedCombination(f"records_per_person must be a whole number from 1, got {records_per_person}.")
+        raise UnsupportedCombination("records_per_person must be a whole number from 1 to a million.")
     if neighbours != "replace_one":
-        raise UnsupportedCombination(f"neighbours must be 'replace_one', got {neighbours!r}.")
+        raise UnsupportedCombination("neighbours must be 'replace_one'.")
     for name, value in texts.items():
         if value is not None and not (isinstance(value, str) and value.isprintable()):
             raise UnsupportedCombination(f"{name} must be printable text.")

@@ -92,7 +92,7 @@ def prepare(
     """Check everything that can be checked from public facts: the settings, the output, the ledger's balance, the schema."""
     for name, path in (("ledger", ledger), ("out", out)):
         if not (path is None or isinstance(path, (str, os.PathLike))):
-            raise UnsupportedCombination(f"{name} must be a path or None, got {path!r}.")
+            raise UnsupportedCombination(f"{name} must be a path or None, got {type(path).__name__}.")
     texts = {"column": column, "dataset": dataset, "description": description}
     own, for_bounds = check_settings(family, bounds, epsilon, records_per_person, neighbours, **texts)
     span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds

@@ -47,7 +47,7 @@ _TEXT = ("VARCHAR", "ENUM", "NULL", '"NULL"')
 
 
 def shielded(call: Callable[[], T], sentence: str = UNREADABLE) -> T:
-    """Run an engine; whatever it raises or warns becomes one fixed sentence or nothing, since its words may quote a record."""
+    """Run an engine; whatever it raises becomes one fixed sentence, since its own words may quote a record."""
     try:
         with np.errstate(all="ignore"):
             return call()
@@ -87,7 +87,9 @@ def open_column(records: Any, column: str, wanted: Wanted) -> Source:
 def _check_column(names: list[str], column: str) -> None:
     if names.count(column) != 1:
         fault = "there is no column" if column not in names else "there is more than one column"
-        raise RecordsError(f"{fault} {column!r}; the columns are: {', '.join(map(str, names))}.")
+        raise RecordsError(
+            f"{fault} {column!r}; check the name."
+        )  # others are not shown: of a file without a header they are a record
 
 
 def _file(path: Path, column: str, wanted: Wanted) -> Source:
@@ -109,7 +111,7 @@ def _file(path: Path, column: str, wanted: Wanted) -> Source:
 
 def _csv(path: Path, literal: str, column: str, wanted: Wanted) -> Source:
     names = shielded(lambda: csvfile.header(path), csvfile.BROKEN_CSV)
-    if names.count(column) != 1:  # the names are not shown: in a file without a header they would be a record
+    if names.count(column) != 1:
         raise RecordsError(
             f"the first line of {path} must name the column {column!r} once, with commas between the names; check both."
         )

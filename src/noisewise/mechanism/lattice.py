@@ -158,8 +158,8 @@ def lattice_for(family: Family, bounds: Bounds | None, missing: float | bool | N
             raise UnsupportedCombination("the categorical family takes other= for missing records, not missing=.")
         return Counts(family)
     if bounds is None:  # the Bernoulli
-        if missing not in (None, 0, 1):
-            raise UnsupportedCombination(f"missing must be 0 or 1 for the {family.kind} family, got {missing}.")
+        if not (missing is None or (isinstance(missing, Real) and missing in (0, 1))):
+            raise UnsupportedCombination(f"missing must be 0 or 1 for the {family.kind} family.")
         return Plain(family, 0.0, 1.0, False, float(missing or 0), (1.0,), (0,), (1,))
     redact = bounds.outside == "redact"
     substitute = _substitute(family, bounds, missing)
@@ -176,7 +176,7 @@ def _substitute(family: Family, bounds: Bounds, missing: float | bool | None) ->
             raise UnsupportedCombination("under redact a missing record contributes 0; leave missing= out, or use outside='clamp'.")
         return None
     if missing is not None and not isinstance(missing, Real):
-        raise UnsupportedCombination(f"missing must be a number, got {missing!r}.")
+        raise UnsupportedCombination(f"missing must be a number, got {type(missing).__name__}.")
     value = (bounds.lower + bounds.upper) / 2 if missing is None else float(missing)
     if family.integer and missing is not None and value != math.floor(value):
         raise UnsupportedCombination(f"missing must be a whole number for the {family.kind} family, got {missing}.")

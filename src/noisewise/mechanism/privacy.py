@@ -2,6 +2,7 @@
 
 import math
 from decimal import Context, Decimal, Inexact, InvalidOperation
+from numbers import Real
 from typing import Any
 
 from noisewise.errors import UnsupportedCombination
@@ -13,11 +14,13 @@ _EXACT = Context(prec=400, traps=[InvalidOperation, Inexact])
 
 def exact_epsilon(value: float | int | str | Decimal, name: str = "epsilon") -> Decimal:
     """epsilon as the decimal that a person wrote: 0.1 is one tenth, not the nearest binary fraction."""
+    if isinstance(value, bool) or not isinstance(value, (str, Real, Decimal)):  # not shown: it may be a column given by mistake
+        raise ValueError(f"{name} must be a number, got {type(value).__name__}.")
     try:
         epsilon = value if isinstance(value, Decimal) else Decimal(repr(float(value)) if isinstance(value, float) else str(value))
     except InvalidOperation:
         raise ValueError(f"{name} must be a number with a decimal point, such as 0.5; got {value!r}.") from None
-    if isinstance(value, bool) or not epsilon.is_finite() or epsilon <= 0:
+    if not epsilon.is_finite() or epsilon <= 0:
         raise ValueError(f"{name} must be a positive number, got {value}; smaller is more private, and 0 would release nothing.")
     if not Decimal("1e-100") < epsilon < Decimal("1e100") or len(epsilon.as_tuple().digits) > DIGITS:
         raise ValueError(f"{name} must lie between 1e-100 and 1e100 and have at most {DIGITS} digits.")

@@ -16,7 +16,7 @@ LARGEST = 1e150
 def _check_interval(lower: float, upper: float, outside: str, parts: int = 1) -> None:
     """Refuse an interval whose `parts` are not each an ordinary interval of 64-bit numbers."""
     if not (isinstance(lower, Real) and isinstance(upper, Real)):
-        raise ValueError(f"bounds must be two numbers, got {lower!r} and {upper!r}.")
+        raise ValueError(f"bounds must be two numbers, got {type(lower).__name__} and {type(upper).__name__}.")
     if not (math.isfinite(lower) and math.isfinite(upper)):
         raise ValueError(f"bounds must be finite numbers, got {lower} and {upper}.")
     if not lower < upper:
