@@ -52,6 +52,30 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
     return closed
 
 
+def released_moments(family: Family, theta: FloatArray, bounds: Bounds | None) -> tuple[FloatArray, FloatArray]:
+    """Mean (batch, d) and covariance (batch, d, d) of t^(x) alone; needs no moments of t(x) outside the bounds."""
+    if bounds is None:
+        return family.mean(theta), family.covariance(theta)
+    inside = interval_moments(family, theta, bounds.lower, bounds.upper)
+    q = np.exp(inside.log_probability)[:, None]
+    mean, spread = inside.mean, np.zeros_like(inside.covariance)
+    # Centred at the mean inside, so that nothing cancels where nearly all records lie there.
+    shift = np.zeros_like(mean)
+    masses: list[tuple[FloatArray, FloatArray]] = []
+    if bounds.outside == "redact":
+        masses.append((1 - q, -mean))
+    else:
+        (below, low), (above, high) = _below(family, bounds), _above(family, bounds)
+        p = family.cdf(np.array([below[1]]), theta) if below is not None else np.zeros_like(q)
+        masses.append((p, low - mean))
+        masses.append((np.maximum(1 - q - p, 0.0) if above is not None else np.zeros_like(q), high - mean))
+    for p, away in masses:
+        p = np.clip(p, 0.0, 1.0)
+        shift = shift + p * away
+        spread = spread + p[:, :, None] * _outer(away, away)
+    return mean + shift, q[:, :, None] * inside.covariance + spread - _outer(shift, shift)
+
+
 def bounded_moments(family: Family, theta: FloatArray, bounds: Bounds, method: str = "auto") -> BoundedMoments:
     """`redact`: t^(x) = 1[a <= x <= b] t(x). `clamp`: t^(x) = t(clip(x, a, b))."""
     mean, covariance = family.mean(theta), family.covariance(theta)

@@ -4,7 +4,9 @@ The only method that needs nothing but a density; it is also the most accurate o
 moments are sums of squares and nothing cancels.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,6 +17,9 @@ from noisewise.model.family import Family, IntervalMoments
 DROP = 50.0
 """Where the log density lies this far below its peak, the rest is left out: e^-50 is below 1e-21."""
 MAX_TERMS = 1 << 20
+_SEVENTEEN = np.linspace(0.0, 1.0, 17)
+_HALVES = np.append(2.0 ** -np.arange(50.0), 0.0)
+_legendre = lru_cache(maxsize=None)(np.polynomial.legendre.leggauss)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +46,7 @@ def nodes(family: Family, theta: FloatArray, lower: float, upper: float, order: 
     with np.errstate(divide="ignore"):
         domain = np.clip([to_y(lower), to_y(upper)], *((-700.0, 700.0) if logarithmic else (-1e15, 1e15)))
     left, peak, right = _extent(log_density, domain[0], domain[1], len(theta))
-    unit, unit_weight = np.polynomial.legendre.leggauss(order)
+    unit, unit_weight = _legendre(order)
     ys, log_widths = [], []
     for start, end in ((left, peak), (peak, right)):
         half = (end - start) / 2
@@ -66,32 +71,37 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
     return IntervalMoments(top[:, 0] + np.log(total), mean, covariance)
 
 
-def _extent(log_density, lower: float, upper: float, batch: int):  # type: ignore[no-untyped-def]
-    """For each theta the peak of a unimodal log density in [lower, upper] and where it has dropped by DROP on either side."""
-    grid = np.sinh(np.linspace(np.arcsinh(lower), np.arcsinh(upper), 513))
+def _extent(log_density: Callable[[FloatArray], FloatArray], lower: float, upper: float, batch: int) -> tuple[FloatArray, ...]:
+    """For each theta about where a unimodal log density in [lower, upper] peaks, and where it has dropped by DROP on either side.
+
+    The peak is good enough where its neighbours on the grid lie little lower, the sides where they are at most an
+    eighth too far out: they are only the ends of panels on which the density is integrated.
+    """
+    grid = np.sinh(np.linspace(np.arcsinh(lower), np.arcsinh(upper), 129))
     grid[0], grid[-1] = lower, upper
-    best = np.argmax(log_density(np.broadcast_to(grid, (batch, grid.size))), axis=1)
-    start, end = grid[np.maximum(best - 1, 0)], grid[np.minimum(best + 1, grid.size - 1)]
-
-    def at(y: FloatArray) -> FloatArray:
-        return np.asarray(log_density(y[:, None])[:, 0])
-
-    for _ in range(120):  # ternary search; (2/3)^120 of a bracket of 1e15 is below 1e-6
-        third = (end - start) / 3
-        rising = at(start + third) < at(end - third)
-        start, end = np.where(rising, start + third, start), np.where(rising, end, end - third)
-    candidates = np.stack([(start + end) / 2, np.full(batch, lower), np.full(batch, upper)])
-    peak = candidates[np.argmax(np.stack([at(c) for c in candidates]), axis=0), np.arange(batch)]
-    floor = at(peak) - DROP
+    y = np.broadcast_to(grid, (batch, grid.size))
+    rows = np.arange(batch)
+    for _ in range(40):  # each round narrows the bracket by 8
+        value = log_density(y)
+        best = np.argmax(value, axis=1)
+        before, after = np.maximum(best - 1, 0), np.minimum(best + 1, y.shape[1] - 1)
+        top, start, end = value[rows, best], y[rows, before], y[rows, after]
+        with np.errstate(invalid="ignore"):  # -inf - -inf
+            steep = top - np.minimum(value[rows, before], value[rows, after]) > 2.0
+        peak = y[rows, best]
+        if not (steep & (end - start > 1e-12 * np.abs(peak))).any():
+            break
+        y = start[:, None] + (end - start)[:, None] * _SEVENTEEN
     sides = []
     for edge in (lower, upper):
-        out, inside = np.full(batch, edge), peak
-        reaches = at(out) >= floor
-        for _ in range(100):
-            middle = (out + inside) / 2
-            above = at(middle) >= floor
-            out, inside = np.where(above, out, middle), np.where(above, middle, inside)
-        sides.append(np.where(reaches, edge, out))
+        share = np.zeros(batch), np.ones(batch)  # of the way from the peak to the edge: within, and at or beyond the drop
+        for fractions in (_HALVES, _SEVENTEEN[::-2]):
+            low, high = share
+            tried = low[:, None] + (high - low)[:, None] * fractions
+            beyond = log_density(peak[:, None] + (edge - peak)[:, None] * tried) < (top - DROP)[:, None]
+            last = np.where(beyond.any(1), beyond.shape[1] - 1 - np.argmax(beyond[:, ::-1], axis=1), 0)
+            share = tried[rows, np.minimum(last + 1, fractions.size - 1)], np.where(beyond.any(1), tried[rows, last], 1.0)
+        sides.append(peak + (edge - peak) * share[1])
     return sides[0], peak, sides[1]
 
 

@@ -1,0 +1,198 @@
+"""Exact likelihood of one noisy sum: a Fourier series of the sum's law on a window, the noise integrated in closed form.
+
+  p(y | theta) = (1/W) sum_k phi(w_k)^n L(w_k),   w_k = 2 pi k / W,
+phi the characteristic function of one record's t^ (under a tilt), L the noise against one harmonic. The window W holds
+the *sum*, not the noise, so the number of harmonics depends neither on n nor on how much the noise dwarfs the sampling.
+Whole-number statistics have a whole-number window and a finite, exact series. Normal noise has a transform that
+decays by itself: it joins phi, and the window holds both.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisewise.inference import atoms, kernels
+from noisewise.inference.law import Law
+from noisewise.inference.tilt import OUTSIDE, Tilted, tilt, window
+from noisewise.mechanism.noise import _log_theta
+from noisewise.model.arrays import FloatArray
+
+Complex = NDArray[np.complex128]
+TOLERANCE = 1e-7
+BLOCK = 16
+CHUNK = 1 << 14
+"""Nodes x thetas handled at once: what stays in the processor's cache."""
+NEAR_LATTICE = 3.0
+"""Normal noise of fewer steps than this sees the single whole numbers; beyond, e^-177 of it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What is public of each noisy sum of the batch, in units of the lattice step where there is a lattice."""
+
+    n: FloatArray  # (batch,)
+    y: FloatArray  # (batch, d), or (batch,) within this file
+    scale: FloatArray  # the same shape
+    gaussian: bool
+    lattice: bool  # the sum is a whole number
+    discrete: bool  # and so is the noise
+
+    def take(self, rows: "FloatArray | slice") -> "Sums":
+        """Some of the batch."""
+        return Sums(self.n[rows], self.y[rows], self.scale[rows], self.gaussian, self.lattice, self.discrete)
+
+    @property
+    def log_constant(self) -> FloatArray:
+        """The noise's log density or log probability at 0."""
+        if self.gaussian:
+            return -_log_theta(self.scale) if self.discrete else -np.log(self.scale * np.sqrt(2 * np.pi))
+        return np.log(np.tanh(0.5 / self.scale)) if self.discrete else -np.log(2 * self.scale)
+
+
+def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
+    """log p(y | theta) and its relative numerical error, for a law of one statistic at each theta of the batch.
+
+    The error is infinite where the law has too few nodes for the harmonics that are needed.
+    """
+    line = Sums(sums.n, sums.y[:, 0], sums.scale[:, 0], sums.gaussian, sums.lattice, sums.discrete)
+    size = max(1, CHUNK // law.weight.shape[1])
+    parts = [
+        _chunk(law.value[rows, :, 0], law.weight[rows], law.atoms, line.take(rows))
+        for rows in (slice(start, start + size) for start in range(0, len(law.weight), size))
+    ]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -> tuple[FloatArray, FloatArray]:
+    variance = sums.scale**2 if sums.gaussian else np.zeros(sums.n.shape)
+    limit = np.full(sums.n.shape, np.inf) if sums.gaussian else (1 - 1e-7) / sums.scale
+    law = tilt(value, weight, sums.n, sums.y, limit, variance)
+    log_factor = law.log_factor + sums.log_constant
+    if sums.gaussian:
+        log_factor = log_factor + 0.5 * variance * law.slope**2
+        if not sums.lattice or sums.scale.min() >= NEAR_LATTICE:
+            total, error = _with_noise(law, sums, variance)
+            log_factor = log_factor + np.log(sums.scale * np.sqrt(2 * np.pi))  # the transform holds the density's constant
+        else:
+            total, error = _on_lattice(law, sums, np.zeros(sums.n.shape))
+    elif sums.lattice:
+        total, error = _on_lattice(law, sums, variance)
+    else:
+        total, error = _continuous(law, sums, atom_count)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return log_factor + np.log(np.maximum(total, 0.0)), np.where(total > 0, error, np.inf)
+
+
+def _with_noise(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Normal noise: the density of sum + noise at y, which the tilt has made its mean."""
+    below, above = window(law.centred, law.weight, sums.n, variance)
+    width = below + above
+    z = law.distance - variance * law.slope
+
+    def term(k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> tuple[Complex, FloatArray]:
+        size, phase = kernels.power(less_one, sums.n[:, None])
+        size = np.exp(size - 0.5 * variance[:, None] * omega**2)
+        return size * np.cos(phase - omega * z[:, None]), size
+
+    return _series(law, width, _most(law, width, 0), term)
+
+
+def _on_lattice(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A whole-number sum: the finite series, and the noise summed over the same whole numbers."""
+    below, above = window(law.centred, law.weight, sums.n, variance)
+    origin = np.round(law.total_mean)
+    offset = law.total_mean - origin
+    low, high = np.floor(offset - below) - 1, np.ceil(offset + above) + 1
+    width = high - low + 1
+    z, p, q = law.distance + offset, *_rates(law, sums)
+
+    def term(k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> tuple[Complex, FloatArray]:
+        size, phase = kernels.power(less_one, sums.n[:, None])
+        size = np.exp(size)
+        phase = phase + omega * offset[:, None]
+        if sums.gaussian:
+            against = kernels.gaussian_sum(omega, low, high, z, sums.scale, law.slope)
+        else:
+            against = kernels.laplace_sum(omega, *(column[:, None] for column in (low, high, z, p, q)))
+        twice = np.where(2 * k == width[:, None], 0.5, np.where(2 * k > width[:, None], 0.0, 1.0))  # k = W/2 counts once
+        size = twice * size
+        return size * (kernels.turn(phase) * against).real, size * np.abs(against)
+
+    return _series(law, width, np.floor(width / 2), term)
+
+
+def _continuous(law: Tilted, sums: Sums, atom_count: int) -> tuple[FloatArray, FloatArray]:
+    """Laplace noise on a continuous statistic. Where few records lie inside, atoms of the sum are taken out of the series."""
+    below, above = window(law.centred, law.weight, sums.n, np.zeros(sums.n.shape))
+    pad = 0.02 * (below + above)
+    low, high = -below - pad, above + pad
+    z, p, q = law.distance, *_rates(law, sums)
+    nodes = law.weight.shape[1] - atom_count
+    inside = law.weight[:, :nodes].sum(axis=1)
+    with np.errstate(divide="ignore"):
+        few = bool(atom_count) and bool(np.any(sums.n * np.log1p(-np.minimum(inside, 1.0)) > -OUTSIDE))
+    direct = atoms.contribution(law, sums.n, z, p, q, nodes) if few else np.zeros(sums.n.shape)
+
+    def term(k: FloatArray, omega: FloatArray, less_one: Complex, of_nodes: Complex) -> tuple[Complex, FloatArray]:
+        size, phase = kernels.power(less_one, sums.n[:, None])
+        transform = np.exp(size) * kernels.turn(phase)
+        if few:
+            transform -= atoms.transform(less_one, of_nodes, inside[:, None], sums.n[:, None])
+        against = kernels.laplace_integral(omega, *(column[:, None] for column in (low, high, z, p, q)))
+        return (transform * against).real, np.abs(transform) * np.abs(against)
+
+    width = high - low
+    single = sums.n == 1
+    most = np.where(single & few, 0.0, _most(law, width, atom_count))
+    total, rest = _series(law, width, most, term, nodes if few else 0)
+    if few:  # a single record is all in the direct part
+        total, rest = np.where(single, 0.0, total), np.where(single, 0.0, rest)
+    return total + direct, rest * np.abs(total) / np.maximum(total + direct, 1e-300)
+
+
+def _rates(law: Tilted, sums: Sums) -> tuple[FloatArray, FloatArray]:
+    """How fast the tilted noise decays for y above and below the sum."""
+    return 1 / sums.scale - law.slope, 1 / sums.scale + law.slope
+
+
+def _most(law: Tilted, width: FloatArray, atom_count: int) -> FloatArray:
+    """The highest harmonic that this many Gauss nodes resolve over the range of the values."""
+    nodes = law.weight.shape[1] - atom_count
+    span = np.ptp(law.centred[:, :nodes], axis=1)
+    return np.floor(np.maximum(nodes / 2 - 12, 1) / 0.75 * width / (2 * np.pi * span))
+
+
+def _series(
+    law: Tilted, width: FloatArray, most: FloatArray, term: Callable[..., tuple[FloatArray, FloatArray]], nodes: int = 0
+) -> tuple[FloatArray, FloatArray]:
+    """(1/W) (term(0) + 2 sum over k from 1 to `most` of term(k)), stopped on a bound for the rest; and that bound, relative.
+
+    `term` gets E e^{i w u} - 1 over the whole law, and over its first `nodes` points.
+    """
+    first = kernels.turn_less_one((2 * np.pi / width)[:, None] * law.centred)
+    factor, turned = 1 + first, np.zeros_like(first)
+    weight = law.weight.astype(np.complex128)
+    total, rest = np.zeros(width.shape), np.full(width.shape, np.inf)
+    start = 0
+    while True:
+        less_one = np.empty((width.size, BLOCK), dtype=np.complex128)
+        of_nodes = np.empty_like(less_one)
+        for j in range(BLOCK):
+            np.einsum("bm,bm->b", weight, turned, out=less_one[:, j])
+            if nodes:
+                np.einsum("bm,bm->b", weight[:, :nodes], turned[:, :nodes], out=of_nodes[:, j])
+            turned *= factor  # e^{i(k+1)x} - 1 = (e^{ikx} - 1) e^{ix} + (e^{ix} - 1), with full relative precision
+            turned += first
+        k = np.arange(start, start + BLOCK, dtype=float)[None, :]
+        value, size = term(k, 2 * np.pi * k / width[:, None], less_one, of_nodes)
+        within = k <= most[:, None]
+        total += np.where(within, np.where(k == 0, 1.0, 2.0) * value, 0.0).sum(axis=1) / width
+        start += BLOCK
+        finished = start > most
+        left = size[:, BLOCK // 2 :].max(axis=1) / width * np.minimum(2 * start, 2 * (most + 1))
+        rest = np.where(np.isinf(rest), left / np.maximum(np.abs(total), 1e-300), rest)
+        rest = np.minimum(rest, left / np.maximum(np.abs(total), 1e-300))
+        if np.all(finished | (rest < TOLERANCE)):
+            return total, rest

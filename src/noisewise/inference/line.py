@@ -1,0 +1,165 @@
+"""The posterior of one parameter on an adaptive grid, for many groups at once.
+
+The collapsed likelihood, cheap, finds where the posterior lies and builds the grid. The difference between the exact
+and the collapsed log-likelihood is smooth, so the exact one is evaluated at a few Chebyshev points of that range only,
+more of them where a coarser choice would have told another story, and at every point of the grid where that fails.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from noisewise.inference import grid as grids
+from noisewise.inference.grid import Grid
+from noisewise.model.arrays import FloatArray, IntArray
+
+COUNTS = (9, 17, 33, 65)
+RANGE = 16.0
+"""The difference is interpolated where the posterior is above e^-16 of its peak, and held constant beyond."""
+AGREE = 4e-3
+"""Half as many points must give the same log density to this, weighted by the density: then all of them err far less."""
+
+Likelihood = Callable[[FloatArray, IntArray], FloatArray]
+Exact = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The log posterior on a grid of psi, and how it was had."""
+
+    grid: Grid
+    collapsed: Grid
+    error: FloatArray  # (groups,): of the log density near its peak
+    points: IntArray  # (groups,): exact evaluations
+
+
+def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi: FloatArray) -> Line:
+    """Functions of (psi, group), both flat; psi is a first grid, (groups, points). Without `exact`, collapsed is the answer."""
+
+    def approximate(at: FloatArray, group: IntArray) -> FloatArray:
+        return log_prior(at, group) + collapsed(at, group)
+
+    grid = grids.refine(approximate, grids.begin(approximate, psi))
+    groups = len(psi)
+    if exact is None:
+        return Line(grid, grid, np.zeros(groups), np.zeros(groups, dtype=np.int64))
+    value, error, points = grid.value.copy(), np.zeros(groups), np.zeros(groups, dtype=np.int64)
+    group = grid.group
+    low, high = _box(grid)
+    todo, known = np.arange(groups), np.empty((groups, 0))
+    failed = np.zeros(groups, dtype=bool)
+    for count in COUNTS:
+        unit = np.cos(np.pi * np.arange(count) / (count - 1))[::-1]
+        fresh = unit if count == COUNTS[0] else unit[1::2]
+        at = (low[todo] + high[todo])[:, None] / 2 + (high[todo] - low[todo])[:, None] / 2 * fresh
+        flat, owner = at.ravel(), np.repeat(todo, at.shape[1])
+        likelihood, rest = exact(flat, owner)
+        points[todo] += at.shape[1]
+        posterior = (likelihood + log_prior(flat, owner)).reshape(at.shape)
+        weight = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        error[todo] = np.maximum(error[todo], (np.minimum(rest.reshape(at.shape), 1.0) * weight).max(axis=1))
+        gap = (likelihood - collapsed(flat, owner)).reshape(at.shape)
+        failed[todo] |= ~np.isfinite(gap).all(axis=1)
+        gap = _interleave(known, gap)
+        here = np.flatnonzero(np.isin(group, todo)) if todo.size < groups else np.arange(group.size)
+        position = np.searchsorted(todo, group[here])
+        t = np.clip((2 * grid.psi[here] - (low + high)[group[here]]) / (high - low)[group[here]], -1.0, 1.0)
+        fine = _interpolate(gap, position, t)
+        value[here] = grid.value[here] + fine
+        settled = failed[todo]
+        if count > COUNTS[0]:
+            miss, best = np.zeros(todo.size), np.full(todo.size, -np.inf)
+            np.maximum.at(best, position, value[here])
+            off = np.abs(fine - _interpolate(gap[:, ::2], position, t)) * np.exp(value[here] - best[position])
+            np.maximum.at(miss, position, off)
+            settled |= miss < AGREE
+            error[todo[settled]] += miss[settled] ** 1.5  # convergence is geometric: the finer one errs about as the square
+        known, todo = gap[~settled], todo[~settled]
+        if todo.size == 0:
+            break
+    out = replace(grid, value=value)
+    at_ends = np.maximum(*(np.maximum.reduceat(np.where(side, value, -np.inf), grid.start[:-1]) for side in _outside(grid, low, high)))
+    failed[todo] = True
+    failed |= at_ends > out.best - RANGE / 2  # the exact posterior reaches further than the collapsed one
+    if failed.any():
+        return _everywhere(log_prior, collapsed, exact, Line(out, grid, error, points), np.flatnonzero(failed), psi)
+    return Line(out, grid, error, points)
+
+
+def _box(grid: Grid) -> tuple[FloatArray, FloatArray]:
+    """The range of psi of each group in which the posterior is above e^-RANGE of its peak."""
+    counts = grid.value > grid.best[grid.group] - RANGE
+    low = np.minimum.reduceat(np.where(counts, grid.psi, np.inf), grid.start[:-1])
+    high = np.maximum.reduceat(np.where(counts, grid.psi, -np.inf), grid.start[:-1])
+    return low, np.maximum(high, low + 1e-12 * (1 + np.abs(low)))
+
+
+def _outside(grid: Grid, low: FloatArray, high: FloatArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    group = grid.group
+    inner_low = (grid.psi <= low[group]) & (grid.psi > grid.psi[grid.start[:-1]][group])  # a cut at a limit of theta is no end
+    inner_high = (grid.psi >= high[group]) & (grid.psi < grid.psi[grid.start[1:] - 1][group])
+    return inner_low, inner_high
+
+
+def _interleave(known: FloatArray, fresh: FloatArray) -> FloatArray:
+    """The values at Chebyshev points from those at every other one, known before, and those between."""
+    if known.shape[1] == 0:
+        return fresh
+    merged = np.empty((known.shape[0], known.shape[1] + fresh.shape[1]))
+    merged[:, ::2], merged[:, 1::2] = known, fresh
+    return merged
+
+
+def _interpolate(values: FloatArray, row: IntArray, t: FloatArray) -> FloatArray:
+    """Polynomials through values (rows, count) at Chebyshev points of [-1, 1], each at its own t (barycentric formula)."""
+    count = values.shape[1]
+    nodes = np.cos(np.pi * np.arange(count) / (count - 1))[::-1]
+    sign = (-1.0) ** np.arange(count)
+    sign[[0, -1]] /= 2
+    top, bottom, exact = np.zeros(t.shape), np.zeros(t.shape), np.full(t.shape, -1)
+    for j in range(count):
+        away = t - nodes[j]
+        hit = np.abs(away) < 1e-14
+        exact[hit] = j
+        share = sign[j] / np.where(hit, 1.0, away)
+        top += share * values[row, j]
+        bottom += share
+    return np.where(exact >= 0, values[row, np.maximum(exact, 0)], top / bottom)
+
+
+def _everywhere(log_prior: Likelihood, collapsed: Likelihood, exact: Exact, line: Line, which: IntArray, psi: FloatArray) -> Line:
+    """Redo some groups with the exact likelihood at every point of a grid of their own."""
+    error, points = line.error.copy(), line.points.copy()
+    pieces = {}
+    for g in which:
+        worst = 0.0
+
+        def posterior(at: FloatArray, _: IntArray, g: int = int(g)) -> FloatArray:
+            nonlocal worst
+            owner = np.full(at.size, g)
+            likelihood, rest = exact(at, owner)
+            points[g] += at.size
+            value = likelihood + log_prior(at, owner)
+            highest = value.max(initial=-np.inf)
+            worst = max(worst, float((np.minimum(rest, 1.0) * np.exp(np.minimum(value - highest, 0.0))).max(initial=0.0)))
+            return value
+
+        start = np.union1d(line.grid.psi[line.grid.rows(int(g))], psi[g])[None, :]
+        pieces[int(g)] = grids.refine(posterior, grids.begin(posterior, start))
+        error[g] = worst
+
+    def assemble(grid: Grid, values: dict[int, FloatArray]) -> Grid:
+        rows = [grid.rows(g) for g in range(error.size)]
+        at = [pieces[g].psi if g in pieces else grid.psi[rows[g]] for g in range(error.size)]
+        value = [values[g] if g in pieces else grid.value[rows[g]] for g in range(error.size)]
+        return Grid(np.concatenate(at), np.concatenate(value), np.concatenate([[0], np.cumsum([a.size for a in at])]))
+
+    crude = {}
+    for g, piece in pieces.items():
+        owner = np.full(piece.psi.size, g)
+        crude[g] = np.maximum(log_prior(piece.psi, owner) + collapsed(piece.psi, owner), grids.LOWEST)
+    return Line(
+        assemble(line.grid, {g: piece.value for g, piece in pieces.items()}), assemble(line.collapsed, crude), error, points
+    )
