@@ -20,6 +20,13 @@ def log_likelihood(
 ) -> FloatArray:
     """log p(y | theta), shape (batch,), from the mean (batch, d) and covariance (batch, d, d) of the sum."""
     d = mean.shape[1]
+    with np.errstate(all="ignore"):  # a theta whose moments are not finite is impossible: NaN
+        return _log_likelihood(mean, covariance, y, scale, gaussian, d)
+
+
+def _log_likelihood(
+    mean: FloatArray, covariance: FloatArray, y: FloatArray, scale: FloatArray, gaussian: bool, d: int
+) -> FloatArray:
     if gaussian:
         return _normal(y - mean, covariance + np.eye(d) * scale[:, :, None] ** 2)
     if d == 1:

@@ -52,9 +52,10 @@ class Evidence:
         assert self.bounds is not None
         return self.family.standardise(theta, self.bounds), Bounds(-1, 1, outside=self.bounds.outside)
 
-    def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def moments(self, theta: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of one record's t^."""
-        return released_moments(self.family, *self._units(theta))
+        with np.errstate(all="ignore"):  # thetas far out, where nothing is representable: NaN counts as impossible
+            return released_moments(self.family, *self._units(theta), method)
 
     def collapsed(self, theta: FloatArray, group: IntArray) -> FloatArray:
         """log p(y | theta) under the normal approximation; theta (batch, p), group (batch,)."""
@@ -64,6 +65,17 @@ class Evidence:
             n[:, None] * mean, n[:, None, None] * covariance, self.y[group], self.scale[group], self.gaussian
         )
         return np.where(n > 0, value, 0.0)
+
+    def pilot(self, theta: FloatArray, group: IntArray) -> FloatArray:
+        """As collapsed, with the statistics taken as independent: cheap, and with the right tails."""
+        if self.gaussian or self.dimension == 1:
+            return self.collapsed(theta, group)
+        mean, covariance = self.moments(theta, "rough")
+        n = self.n[group][:, None]
+        variance = np.maximum(np.einsum("bdd->bd", covariance), 0.0)
+        with np.errstate(all="ignore"):
+            value = collapsed.normal_laplace(self.y[group] - n * mean, n * variance, self.scale[group]).sum(axis=1)
+        return np.where(n[:, 0] > 0, value, 0.0)
 
     def exact(self, theta: FloatArray, group: IntArray, least_order: int = 0) -> tuple[FloatArray, FloatArray]:
         """log p(y | theta) without approximation, and its relative numerical error."""
@@ -75,7 +87,7 @@ class Evidence:
             for start in range(0, todo.size, PIECE):
                 rows = todo[start : start + PIECE]
                 value[rows], error[rows] = self._exact(theta[rows], group[rows], order)
-            todo = todo[error[todo] > fourier.TOLERANCE]
+            todo = todo[error[todo] > (fourier if self.dimension == 1 else plane).TOLERANCE]
             if todo.size == 0 or self.steps is not None:
                 break
         return value, error

@@ -19,6 +19,8 @@ DROP = 36.0
 STRAIGHT = 0.1
 """How far the log density may bend within a cell at the peak."""
 ROUNDS = 60
+MOST = 3000
+"""A group with more points than this is not refined further."""
 LOWEST = -1e280
 
 
@@ -52,10 +54,10 @@ def begin(function: Function, psi: FloatArray) -> Grid:
     return Grid(flat, _finite(function(flat, np.repeat(np.arange(groups), points))), np.arange(groups + 1) * points)
 
 
-def refine(function: Function, grid: Grid) -> Grid:
+def refine(function: Function, grid: Grid, straight: float = STRAIGHT, most: int = MOST) -> Grid:
     """Split cells until the density is resolved, then leave out what lies far below its peak."""
     for _ in range(ROUNDS):
-        cells, parts = _unresolved(grid)
+        cells, parts = _unresolved(grid, straight, most)
         if cells.size == 0:
             break
         grid = _split(function, grid, cells, parts)
@@ -66,7 +68,7 @@ def _finite(value: FloatArray) -> FloatArray:
     return np.where(np.isfinite(value), value, LOWEST)
 
 
-def _unresolved(grid: Grid) -> tuple[IntArray, IntArray]:
+def _unresolved(grid: Grid, straight: float, most: int) -> tuple[IntArray, IntArray]:
     """The cells to split, each by its left point, and into how many parts."""
     psi, value = grid.psi, grid.value
     width = np.diff(psi)
@@ -85,8 +87,10 @@ def _unresolved(grid: Grid) -> tuple[IntArray, IntArray]:
         ends = np.maximum(value[:-1], value[1:])
         highest = np.where((before > after) & np.isfinite(reach), np.maximum(reach, ends), ends)
         bend = np.maximum(np.abs(before - slope), np.abs(slope - after)) * width
-        below = np.repeat(grid.best, np.diff(grid.start))[:-1] - highest
-        allowed = STRAIGHT * np.exp(np.clip(below, 0.0, DROP) / 4)
+        counts = np.diff(grid.start)
+        below = np.repeat(np.where(counts > most, np.inf, grid.best), counts)[:-1] - highest
+        rounding = 64 * np.finfo(float).eps * np.maximum(np.abs(value[:-1]), np.abs(value[1:]))
+        allowed = straight * np.exp(np.clip(below, 0.0, DROP) / 4) + rounding
         split = (below < DROP) & (bend > allowed) & (width > 4e-15 * np.maximum(np.abs(psi[:-1]), np.abs(psi[1:])))
         parts = np.clip(np.ceil(np.sqrt(bend / allowed)), 2, 12)
     cells = np.flatnonzero(split)
@@ -108,7 +112,7 @@ def _split(function: Function, grid: Grid, cells: IntArray, parts: IntArray) -> 
 def _trim(grid: Grid) -> Grid:
     """Leave out points far below the peak, but for the one next to those that count on either side."""
     group = grid.group
-    counts = grid.value > grid.best[group] - DROP
+    counts = grid.value >= grid.best[group] - DROP
     keep = counts.copy()
     same = group[1:] == group[:-1]
     keep[1:] |= counts[:-1] & same

@@ -16,8 +16,8 @@ from noisewise.inference.grid import Grid
 from noisewise.model.arrays import FloatArray, IntArray
 
 COUNTS = (9, 17, 33, 65)
-RANGE = 16.0
-"""The difference is interpolated where the posterior is above e^-16 of its peak, and held constant beyond."""
+RANGE = 11.0
+"""The difference is interpolated where the posterior is above e^-11 of its peak, and held constant beyond."""
 AGREE = 4e-3
 """Half as many points must give the same log density to this, weighted by the density: then all of them err far less."""
 
@@ -90,7 +90,7 @@ def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi
 
 def _box(grid: Grid) -> tuple[FloatArray, FloatArray]:
     """The range of psi of each group in which the posterior is above e^-RANGE of its peak."""
-    counts = grid.value > grid.best[grid.group] - RANGE
+    counts = grid.value >= grid.best[grid.group] - RANGE
     low = np.minimum.reduceat(np.where(counts, grid.psi, np.inf), grid.start[:-1])
     high = np.maximum.reduceat(np.where(counts, grid.psi, -np.inf), grid.start[:-1])
     return low, np.maximum(high, low + 1e-12 * (1 + np.abs(low)))

@@ -11,15 +11,18 @@ from collections.abc import Callable
 import numpy as np
 
 from noisewise.inference import kernels
-from noisewise.inference.fourier import TOLERANCE, Sums
+from noisewise.inference.fourier import Sums
 from noisewise.inference.law import Law
 from noisewise.inference.tilt import log_mean_exp, window
 from noisewise.model.arrays import FloatArray, IntArray
 
 CHUNK = 24
-REACH = 6.6
-"""Harmonics run to this many inverse sds: e^{-6.6^2/2} is 3e-10."""
-GROW = 1.7
+OUTSIDE = 20.0
+"""The window leaves out e^-20 of each sum on either side."""
+TOLERANCE = 1e-5
+REACH = 5.6
+"""Harmonics run to this many inverse sds at first: e^{-5.6^2/2} is 2e-7."""
+GROW = 1.5
 MOST = 1 << 17
 """Harmonics of one theta."""
 
@@ -40,7 +43,7 @@ def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
     log_factor = log_factor + sums.log_constant.sum(axis=1)
     if sums.gaussian:
         log_factor += 0.5 * (variance * slope**2).sum(axis=1) + np.log(sums.scale * np.sqrt(2 * np.pi)).sum(axis=1)
-    sides = [window(centred[:, :, j], weight, sums.n, variance[:, j]) for j in (0, 1)]
+    sides = [window(centred[:, :, j], weight, sums.n, variance[:, j], OUTSIDE) for j in (0, 1)]
     against, widths = [], []
     for j, (below, above) in enumerate(sides):
         kernel, width = _kernel(j, below, above, slope, distance, total_mean, variance, sums)

@@ -59,7 +59,9 @@ def tilt(value: FloatArray, weight: FloatArray, n: FloatArray, y: FloatArray, li
     return Tilted(n * log_mean - slope * target, slope, tilted, centred, n * mean + n * shift, target - n * shift)
 
 
-def window(centred: FloatArray, weight: FloatArray, n: FloatArray, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+def window(
+    centred: FloatArray, weight: FloatArray, n: FloatArray, variance: FloatArray, outside: float = OUTSIDE
+) -> tuple[FloatArray, FloatArray]:
     """How far below and above its mean the tilted sum, plus normal noise, reaches: Chernoff's bound at a few slopes."""
     spread = np.einsum("bm,bm->b", weight, centred * centred)
     total_sd = np.sqrt(n * np.maximum(spread, (1e-14 * np.abs(centred).max(axis=1)) ** 2) + variance)
@@ -69,8 +71,8 @@ def window(centred: FloatArray, weight: FloatArray, n: FloatArray, variance: Flo
         for j in _STEPS:
             slope = j / total_sd
             log_mean, _ = log_mean_exp((sign * slope)[:, None] * centred, weight)
-            best = np.minimum(best, (n * log_mean + 0.5 * variance * slope**2 + OUTSIDE) / slope)
-        edge = n * np.max(sign * centred, axis=1) + np.sqrt(2 * OUTSIDE * variance)
+            best = np.minimum(best, (n * log_mean + 0.5 * variance * slope**2 + outside) / slope)
+        edge = n * np.max(sign * centred, axis=1) + np.sqrt(2 * outside * variance)
         reach.append(np.minimum(best, edge))
     return reach[0], reach[1]
 

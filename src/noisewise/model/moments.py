@@ -26,12 +26,15 @@ class BoundedMoments:
 
 
 def interval_moments(family: Family, theta: FloatArray, lower: float, upper: float, method: str = "auto") -> IntervalMoments:
-    """Moments of t(x) given lower <= x <= upper by `method`: closed, autodiff, quadrature, or auto: closed where it is accurate."""
+    """Moments of t(x) given lower <= x <= upper by `method`: closed, autodiff, quadrature, or auto: closed where it is accurate.
+
+    `rough` is closed wherever that exists, NaN where it fails: to search with, not to report.
+    """
     if method == "autodiff":
         return autodiff.interval_moments(family, theta, lower, upper)
     if method == "quadrature":
         return quadrature.interval_moments(family, theta, lower, upper)
-    if method not in ("auto", "closed"):
+    if method not in ("auto", "closed", "rough"):
         raise UnsupportedCombination(f"unknown method {method!r}; use auto, closed, autodiff or quadrature.")
     with np.errstate(all="ignore"):  # what cannot be had is NaN, and replaced below
         closed = family.closed_moments(theta, lower, upper)
@@ -41,6 +44,8 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
         return closed
     if closed is None:
         return quadrature.interval_moments(family, theta, lower, upper)
+    if method == "rough":
+        return closed
     variance = np.einsum("bdd->bd", closed.covariance)
     good = (np.isfinite(closed.log_probability) & (variance > CANCELLED * (variance + closed.mean**2)).all(1))[:, None]
     if good.all():
@@ -52,11 +57,13 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
     return closed
 
 
-def released_moments(family: Family, theta: FloatArray, bounds: Bounds | None) -> tuple[FloatArray, FloatArray]:
+def released_moments(
+    family: Family, theta: FloatArray, bounds: Bounds | None, method: str = "auto"
+) -> tuple[FloatArray, FloatArray]:
     """Mean (batch, d) and covariance (batch, d, d) of t^(x) alone; needs no moments of t(x) outside the bounds."""
     if bounds is None:
         return family.mean(theta), family.covariance(theta)
-    inside = interval_moments(family, theta, bounds.lower, bounds.upper)
+    inside = interval_moments(family, theta, bounds.lower, bounds.upper, method)
     q = np.exp(inside.log_probability)[:, None]
     mean, spread = inside.mean, np.zeros_like(inside.covariance)
     # Centred at the mean inside, so that nothing cancels where nearly all records lie there.

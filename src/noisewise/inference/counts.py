@@ -1,0 +1,262 @@
+"""Exact posterior of a categorical's probabilities: a Markov chain over the true counts, the probabilities integrated out.
+
+  p(s | y) proportional to prod_j Gamma(a_j + s_j)/s_j! noise(y_j - s_j)   on   sum s = n.
+A sweep pairs the categories at random. Within a pair the total is fixed and one count is slice-sampled on the whole
+numbers; then both are proposed afresh from their Beta-binomial prior and accepted on the ratio of the noise, and
+last it walks in its logarithm, without which small concentrations mix badly. All pairs and chains move at once. What is reported comes from the mixture of
+Dirichlet(a + s) over the sweeps.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from noisewise.inference import diagnostics
+from noisewise.mechanism.noise import Noise
+from noisewise.model.arrays import FloatArray, IntArray
+
+BURN_IN = 100
+ERROR = 0.005
+"""Sweeps go on until the Monte Carlo error of every mean is below this share of its sd."""
+UPDATES = 1 << 12
+"""Pairs of all chains that move at once; the number of chains follows from it."""
+MOST_SWEEPS = 40_000
+SMALL = 0.5
+"""Below this concentration counts pile up at 0."""
+STRETCH = 2.0
+"""Step of the walk in the logarithm of a count."""
+KEPT = 1 << 24
+"""Counts that are kept, at most; beyond, sweeps are thinned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The kept counts and how well they mixed."""
+
+    counts: FloatArray  # (sweeps, chains, K)
+    rhat: float
+    ess: float
+    autocorrelation: float  # sweeps, of the slowest category
+    error: float  # Monte Carlo error of the mean over sd, worst category
+
+
+def sample(
+    y: FloatArray, n: float, concentration: FloatArray, noise: Noise, rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> Chain:
+    """Run until the means are as exact as ERROR asks."""
+    k = y.size
+    chains = int(np.clip(UPDATES // (k // 2), 16, 1024))
+    state = _start(y, n, concentration, chains, rng)
+    for _ in range(BURN_IN):
+        state = sweep(state, y, concentration, noise, rng)
+    kept: list[FloatArray] = []
+    thin, done, target = 1, 0, 256
+    while True:
+        while done < target:
+            state = sweep(state, y, concentration, noise, rng)
+            done += 1
+            if done % thin == 0:
+                kept.append(state)
+        counts = np.stack(kept)
+        if counts.size > KEPT:
+            kept, thin = kept[1::2], 2 * thin
+        report = _report(counts, n, concentration)
+        if progress is not None:
+            progress(min(1.0, (ERROR / max(report.error, 1e-12)) ** 2))
+        if report.error < ERROR or done >= MOST_SWEEPS:
+            return Chain(report.counts, report.rhat, report.ess, report.autocorrelation * thin, report.error)
+        target = int(min(max(done * 1.3, done * min(4.0, (report.error / ERROR) ** 2 * 1.1)), MOST_SWEEPS))
+
+
+def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator) -> FloatArray:
+    """One update of every count; s has shape (chains, K).
+
+    Categories of small concentration are mostly near 0, and two of them have nothing to exchange. So each also meets
+    one of the categories whose released counts are the largest.
+    """
+    order = rng.permutation(y.size)
+    half = y.size // 2
+    s = _update(s, order[:half], order[half : 2 * half], y, a, noise, rng)
+    if np.all(a >= SMALL):
+        return s
+    large = np.argsort(-y)[: max(1, y.size // 8)]
+    rest = np.setdiff1d(np.flatnonzero(a < SMALL), large)
+    small = rng.permutation(rest)
+    for start in range(0, small.size, large.size):
+        partners = small[start : start + large.size]
+        s = _update(s, partners, rng.permutation(large)[: partners.size], y, a, noise, rng)
+    return s
+
+
+def _update(
+    s: FloatArray, i: IntArray, j: IntArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator
+) -> FloatArray:
+    """Move the pairs (i, j) of categories, each at its fixed total."""
+    total = s[:, i] + s[:, j]
+    pair = _Pair(y[i], y[j], a[i], a[j], noise.scales[i], noise.scales[j], total, noise.kind.endswith("gaussian"))
+    x = _slice(pair, s[:, i], rng)
+    fresh = rng.binomial(total.astype(np.int64), _beta(a[i], a[j], total.shape, rng)).astype(float)
+    accept = np.log(rng.random(total.shape)) < pair.noise(fresh) - pair.noise(x)
+    x = np.where(accept, fresh, x)
+    if np.any(a < SMALL):
+        x = _stretch(pair, x, rng)
+    out = s.copy()
+    out[:, i], out[:, j] = x, total - x
+    return out
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The conditional of one count of a pair, given their total."""
+
+    y1: FloatArray
+    y2: FloatArray
+    a1: FloatArray
+    a2: FloatArray
+    scale1: FloatArray
+    scale2: FloatArray
+    total: FloatArray  # (chains, pairs)
+    gaussian: bool
+
+    def _penalty(self, z: FloatArray) -> FloatArray:
+        return z * z / 2 if self.gaussian else np.abs(z)
+
+    def noise(self, x: FloatArray) -> FloatArray:
+        """Log density of the noise, up to a constant; at most 0."""
+        return -self._penalty((self.y1 - x) / self.scale1) - self._penalty((self.y2 - self.total + x) / self.scale2)
+
+    def prior(self, x: FloatArray) -> FloatArray:
+        """Log of the Beta-binomial weight, up to a constant."""
+        rest = self.total - x
+        first = special.gammaln(self.a1 + x) - special.gammaln(x + 1)
+        return np.asarray(first + special.gammaln(self.a2 + rest) - special.gammaln(rest + 1))
+
+    def highest_prior(self) -> FloatArray:
+        """No count of the pair has a prior above this: it peaks inside if both concentrations exceed 1, else at an end."""
+        b1, b2 = self.a1 - 1, self.a2 - 1
+        inside = (b1 > 0) & (b2 > 0)
+        mode = np.where(inside, (b1 * (self.total + self.a2 / 2) - b2 * self.a1 / 2) / np.where(inside, b1 + b2, 1.0), 0.0)
+        tried = (np.zeros_like(self.total), self.total, np.clip(mode, 0.0, self.total))
+        return np.asarray(np.maximum.reduce([self.prior(x) for x in tried]) + 0.1)
+
+    def bracket(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Whole numbers outside which the slice {log density >= level} cannot lie."""
+        most = np.maximum(self.highest_prior() - level, 0.0)
+        far = np.sqrt(2 * most) if self.gaussian else most
+        low = np.maximum(self.y1 - far * self.scale1, self.total - self.y2 - far * self.scale2)
+        high = np.minimum(self.y1 + far * self.scale1, self.total - self.y2 + far * self.scale2)
+        return np.clip(np.ceil(low), 0.0, self.total), np.clip(np.floor(high), 0.0, self.total)
+
+
+def _slice(pair: _Pair, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Neal's slice sampler with shrinkage, from a bracket that holds the whole slice and depends on its level alone."""
+    level = pair.prior(x) + pair.noise(x) - rng.standard_exponential(x.shape)
+    low, high = pair.bracket(level)
+    low, high = np.minimum(low, x), np.maximum(high, x)  # rounding
+    out = x.copy().ravel()
+    active = np.arange(out.size)
+    low, high, level, start = low.ravel(), high.ravel(), level.ravel(), x.ravel()
+    pairs = x.shape[1]
+    while active.size:
+        column = active % pairs
+        here = _Pair(
+            *(field[column] for field in (pair.y1, pair.y2, pair.a1, pair.a2, pair.scale1, pair.scale2)),
+            pair.total.ravel()[active],
+            pair.gaussian,
+        )
+        tried = np.floor(low + (high - low + 1) * rng.random(active.size))
+        tried = np.minimum(tried, high)
+        good = here.prior(tried) + here.noise(tried) >= level
+        out[active[good]] = tried[good]
+        left = tried < start
+        low, high = np.where(left, tried + 1, low), np.where(left, high, tried - 1)
+        keep = ~good & (low <= high)
+        active, low, high, level, start = active[keep], low[keep], high[keep], level[keep], start[keep]
+    return out.reshape(x.shape)
+
+
+def _stretch(pair: _Pair, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """A random walk of log(x + u), u uniform on [0, 1): with a concentration below 1 the prior is nearly flat in it.
+
+    The pair (x, u) has the density of x; proposals symmetric in the logarithm are accepted on the ratio of density times x + u.
+    """
+    now = x + rng.random(x.shape)
+    then = now * np.exp(STRETCH * rng.standard_normal(x.shape))
+    proposed = np.floor(np.minimum(then, pair.total + 1))
+    possible = proposed <= pair.total
+    proposed = np.where(possible, proposed, x)
+    gain = pair.prior(proposed) + pair.noise(proposed) - pair.prior(x) - pair.noise(x) + np.log(then / now)
+    return np.where(possible & (np.log(rng.random(x.shape)) < gain), proposed, x)
+
+
+def _beta(a1: FloatArray, a2: FloatArray, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+    """Beta(a1, a2) by two log-gammas: small concentrations do not become 0/0."""
+    logs = [np.log(rng.standard_gamma(a + 1, shape)) - rng.standard_exponential(shape) / a for a in (a1, a2)]
+    return np.asarray(special.expit(logs[0] - logs[1]))
+
+
+def _start(y: FloatArray, n: float, a: FloatArray, chains: int, rng: np.random.Generator) -> FloatArray:
+    """Half of the chains near the released counts, half drawn from the prior: far apart, so that R-hat can tell."""
+    plausible = np.maximum(y, 0.0) + 1e-9 * (1 + n)
+    share = np.tile(plausible / plausible.sum(), (chains, 1))
+    from_prior = chains // 2
+    logs = np.log(rng.standard_gamma(a + 1, (from_prior, a.size))) - rng.standard_exponential((from_prior, a.size)) / a
+    share[:from_prior] = special.softmax(logs, axis=1)
+    counts = np.floor(share * n)
+    short = (n - counts.sum(axis=1)).astype(np.int64)
+    for row in range(chains):  # at most K left over in a row
+        np.add.at(counts[row], np.argsort(-(share[row] * n - counts[row]))[: short[row]], 1.0)
+    return counts
+
+
+def _report(counts: FloatArray, n: float, a: FloatArray) -> Chain:
+    total = a.sum() + n
+    mean = (a + counts) / total
+    within = mean * (1 - mean) / (total + 1)
+    sd = np.sqrt(mean.var(axis=(0, 1)) + within.mean(axis=(0, 1)))
+    moving = np.ptp(counts, axis=(0, 1)) > 0
+    if not moving.any():
+        return Chain(counts, 1.0, float(counts.shape[0] * counts.shape[1]), 1.0, 0.0)
+    result = diagnostics.of(counts[:, :, moving])
+    error = mean[:, :, moving].std(axis=(0, 1)) / np.sqrt(result.ess) / sd[moving]
+    return Chain(counts, float(result.rhat.max()), float(result.ess.min()), float(result.autocorrelation.max()), float(error.max()))
+
+
+def quantiles(counts: FloatArray, n: float, a: FloatArray, q: FloatArray, most: int = 128) -> FloatArray:
+    """Quantiles of each probability under the mixture of Betas, (len(q), K)."""
+    flat = np.sort(counts.reshape(-1, counts.shape[2]), axis=0)
+    if len(flat) > most:  # means of equal shares of the sorted counts
+        edges = np.linspace(0, len(flat), most + 1).astype(int)
+        flat = np.add.reduceat(flat, edges[:-1], axis=0) / np.diff(edges)[:, None]
+    first, second = a + flat, a.sum() - a + n - flat  # (points, K)
+    low = np.zeros((q.size, a.size))
+    high = np.ones((q.size, a.size))
+    mean = first.mean(axis=0) / (a.sum() + n)
+    spread = np.sqrt((first / (a.sum() + n)).var(axis=0) + mean * (1 - mean) / (a.sum() + n + 1))
+    x = np.clip(mean + spread * special.ndtri(np.clip(q, 1e-12, 1 - 1e-12))[:, None], 1e-300, 1 - 1e-16)
+    for _ in range(200):
+        cdf = special.betainc(first, second, x[:, None, :]).mean(axis=1)
+        with np.errstate(all="ignore"):
+            log_density = special.xlogy(first - 1, x[:, None, :]) + special.xlog1py(second - 1, -x[:, None, :])
+            density = np.exp(log_density - special.betaln(first, second)).mean(axis=1)
+            low, high = np.where(cdf < q[:, None], x, low), np.where(cdf < q[:, None], high, x)
+            step = x + (q[:, None] - cdf) / density
+        middle = np.where(low > 0, np.sqrt(low * high), high / 16)
+        new = np.where((step > low) & (step < high), step, middle)
+        done = (np.abs(new - x) <= 1e-9 * x) | (high <= 1e-300)
+        x = new
+        if done.all():
+            break
+    return np.asarray(x)
+
+
+def draw(counts: FloatArray, a: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:
+    """Draws of the probabilities, (size, K), each from a sweep chosen at random."""
+    flat = counts.reshape(-1, counts.shape[2])
+    rows: IntArray = rng.integers(len(flat), size=size)
+    c = a + flat[rows]
+    logs = np.log(rng.standard_gamma(c + 1)) - rng.standard_exponential(c.shape) / c
+    return np.asarray(special.softmax(logs, axis=1))
