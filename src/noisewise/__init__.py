@@ -4,23 +4,43 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from noisewise.artifact import Release, load, observe
+    from noisewise.artifact import Release, load, load_many, observe
     from noisewise.curator.publish import release
+    from noisewise.inference.infer import infer, infer_many
+    from noisewise.inference.posterior import Posterior
     from noisewise.mechanism import noise
     from noisewise.model import families, priors
     from noisewise.model.bounds import Bounds, PrivateBounds
 
 _HOMES = {
     "Bounds": "noisewise.model.bounds",
+    "Posterior": "noisewise.inference.posterior",
     "PrivateBounds": "noisewise.model.bounds",
     "Release": "noisewise.artifact",
+    "infer": "noisewise.inference.infer",
+    "infer_many": "noisewise.inference.infer",
     "load": "noisewise.artifact",
+    "load_many": "noisewise.artifact",
     "observe": "noisewise.artifact",
     "release": "noisewise.curator.publish",
 }
 _MODULES = {"families": "noisewise.model.families", "noise": "noisewise.mechanism.noise", "priors": "noisewise.model.priors"}
 
-__all__ = ["Bounds", "PrivateBounds", "Release", "families", "load", "noise", "observe", "priors", "release"]
+__all__ = [
+    "Bounds",
+    "Posterior",
+    "PrivateBounds",
+    "Release",
+    "families",
+    "infer",
+    "infer_many",
+    "load",
+    "load_many",
+    "noise",
+    "observe",
+    "priors",
+    "release",
+]
 
 
 def __getattr__(name: str) -> Any:

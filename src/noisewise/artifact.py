@@ -95,8 +95,8 @@ class Release:
         """Write the release as JSON, whole or not at all. A file that holds something else is never overwritten."""
         write_once(Path(path), self.to_json().encode())
 
-    def to_json(self) -> str:
-        """The release as JSON text that a person can read."""
+    def to_json(self, indent: int | None = 2) -> str:
+        """The release as JSON text that a person can read; indent=None gives one line, for files of many."""
         content: dict[str, Any] = {
             "format": FORMAT,
             "version": VERSION,
@@ -113,7 +113,7 @@ class Release:
             "notes": list(self.notes),
         }
         content = json.loads(json.dumps(content, allow_nan=False))  # tuples become lists, as a reader will see them
-        return json.dumps(content | {"sha256": _digest(content)}, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(content | {"sha256": _digest(content)}, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def rehearse_file(family: Family, noise: Noise, bounds: Bounds | None, coordinates: str) -> int:
@@ -159,6 +159,35 @@ def load(path: str | os.PathLike[str]) -> Release:
         return parse(data)
     except ReleaseFormatError as error:
         raise ReleaseFormatError(f"{path}: {error}") from None
+
+
+def load_many(path: str | os.PathLike[str]) -> list[Release]:
+    """Read many releases: a file with one release on each line (.jsonl), or a folder of *.json files in the order of their names."""
+    where = Path(path)
+    if where.is_dir():
+        files = sorted(file for file in where.iterdir() if file.suffix == ".json" and file.is_file())
+        if not files:
+            raise ReleaseFormatError(f"{path} holds no .json files; give a folder of releases.")
+        return [load(file) for file in files]
+    releases = []
+    try:
+        with open(where, "rb") as file:
+            for number, line in enumerate(iter(lambda: file.readline(MAX_BYTES + 1), b""), 1):
+                if len(line) > MAX_BYTES:
+                    raise ReleaseFormatError(f"{path}: line {number} is larger than {MAX_BYTES >> 20} MiB and no release.")
+                if not line.strip():
+                    continue
+                try:
+                    releases.append(parse(line))
+                except ReleaseFormatError as error:
+                    raise ReleaseFormatError(f"{path}, line {number}: {error}") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, ReleaseFormatError):
+            raise
+        raise ReleaseFormatError(f"cannot read {path!r}: {getattr(error, 'strerror', None) or 'no such name'}.") from None
+    if not releases:
+        raise ReleaseFormatError(f"{path} holds no release; make one with `noisewise release`.")
+    return releases
 
 
 def parse(data: bytes | str) -> Release:

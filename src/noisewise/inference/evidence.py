@@ -9,7 +9,7 @@ from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference import collapsed, fourier, plane
 from noisewise.inference.law import LATTICE_CELLS, Law, on_lattice, record_law
-from noisewise.mechanism.noise import Gaussian, DiscreteGaussian
+from noisewise.mechanism.noise import DiscreteGaussian, Gaussian, Laplace, Noise
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family
@@ -45,7 +45,11 @@ class Evidence:
         shared = (self.family, self.bounds, self.standardised, self.gaussian, self.discrete, self.steps)
         return Evidence(*shared, self.n[rows], self.y[rows], self.scale[rows])
 
-    def _units(self, theta: FloatArray) -> tuple[FloatArray, Bounds | None]:
+    def noise(self, group: int = 0) -> Noise:
+        """The noise of one group, continuous: on whole numbers it has the same shape as discrete noise."""
+        return (Gaussian if self.gaussian else Laplace)(tuple(self.scale[group]))
+
+    def units(self, theta: FloatArray) -> tuple[FloatArray, Bounds | None]:
         """theta and bounds in the coordinates of the release."""
         if not self.standardised:
             return theta, self.bounds
@@ -55,7 +59,7 @@ class Evidence:
     def moments(self, theta: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of one record's t^."""
         with np.errstate(all="ignore"):  # thetas far out, where nothing is representable: NaN counts as impossible
-            return released_moments(self.family, *self._units(theta), method)
+            return released_moments(self.family, *self.units(theta), method)
 
     def collapsed(self, theta: FloatArray, group: IntArray) -> FloatArray:
         """log p(y | theta) under the normal approximation; theta (batch, p), group (batch,)."""
@@ -93,7 +97,7 @@ class Evidence:
         return value, error
 
     def _exact(self, theta: FloatArray, group: IntArray, order: int) -> tuple[FloatArray, FloatArray]:
-        own, bounds = self._units(theta)
+        own, bounds = self.units(theta)
         unit = np.ones(self.dimension) if self.steps is None else self.steps
         law = record_law(self.family, own, bounds, order if self.steps is None or self.family.integer else ORDERS[-2])
         if self.steps is not None:

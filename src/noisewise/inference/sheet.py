@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from noisewise.inference import grid as grids
-from noisewise.inference.axis import Axis
 from noisewise.inference.grid import Grid
 from noisewise.inference.line import AGREE, Exact
 from noisewise.model.arrays import FloatArray, IntArray
@@ -37,6 +36,11 @@ class Sheet:
     inner: FloatArray  # (groups, 2, 4): coefficients in t of the lowest and the highest psi1
     error: FloatArray  # (groups,)
     points: IntArray  # (groups,)
+
+    def take(self, group: int) -> "Sheet":
+        """One group."""
+        rows = slice(group, group + 1)
+        return Sheet(*(field[rows] for field in (self.value, self.collapsed, self.outer, self.inner, self.error, self.points)))
 
 
 def solve(
@@ -174,7 +178,7 @@ def _lagrange(nodes: FloatArray, at: FloatArray) -> FloatArray:
     return np.where(hit.any(axis=1)[:, None], hit.astype(float), table)
 
 
-def margins(sheet: Sheet, values: FloatArray, axes: tuple[Axis, Axis]) -> tuple[Grid, Grid]:
+def margins(sheet: Sheet, values: FloatArray) -> tuple[Grid, Grid]:
     """The log densities of psi1 and of psi2, each on a grid of its own."""
     groups = len(values)
     unit = np.linspace(-1, 1, DENSE)

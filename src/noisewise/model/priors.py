@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from noisewise.model.arrays import FloatArray
@@ -19,9 +20,11 @@ REGISTRY: dict[str, type["Prior"]] = {}
 
 
 def _require(prior: "Prior", *names: str) -> None:
-    """Refuse hyperparameters that are not positive and finite."""
+    """Refuse a person's hyperparameters that are not positive and finite; those of a batch are told by `Prior.valid`."""
     for name in names:
         value = np.asarray(getattr(prior, name))
+        if value.ndim > (name == "concentration") and value.dtype.kind in "iuf" and value.size:
+            continue
         if value.dtype.kind not in "iuf" or value.size == 0 or not np.all((value > 0) & np.isfinite(value)):
             raise ValueError(f"{name} of the {prior.kind} prior must be positive and finite, got {getattr(prior, name)}.")
 
@@ -36,6 +39,15 @@ class Prior(ABC):
     """p(theta; lambda), with `kind` its name on the command line and in JSON."""
 
     kind: ClassVar[str]
+    positive: ClassVar[tuple[str, ...]]
+    """The hyperparameters that must be positive."""
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        """Which members of a batch are priors at all, (batch,): a conjugate update of an impossible statistic is none."""
+        good = [np.asarray(getattr(self, name)) for name in self.positive]
+        held = [((value > 0) & np.isfinite(value)) for value in good]
+        return np.asarray(np.logical_and.reduce([h.all(axis=-1) if h.ndim > 1 else h for h in held]))
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -56,11 +68,12 @@ class Beta(Prior):
     """Density proportional to p^(alpha - 1) (1 - p)^(beta - 1) on [0, 1]."""
 
     kind: ClassVar[str] = "beta"
+    positive: ClassVar = ("alpha", "beta")
     alpha: Hyper
     beta: Hyper
 
     def __post_init__(self) -> None:
-        _require(self, "alpha", "beta")
+        _require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         p = theta[:, 0]
@@ -77,10 +90,11 @@ class Dirichlet(Prior):
     """Density proportional to prod_j p_j^(c_j - 1) on the simplex; concentration has shape (K,) or (batch, K)."""
 
     kind: ClassVar[str] = "dirichlet"
+    positive: ClassVar = ("concentration",)
     concentration: "Sequence[float] | FloatArray"
 
     def __post_init__(self) -> None:
-        _require(self, "concentration")
+        _require(self, *self.positive)
         if np.ndim(self.concentration) < 1 or np.shape(self.concentration)[-1] < 2:
             raise ValueError(f"concentration of the dirichlet prior needs one number per category, got {self.concentration}.")
         if np.ndim(self.concentration) == 1:
@@ -105,11 +119,12 @@ class Gamma(Prior):
     """Density proportional to r^(shape - 1) e^(-rate r) on r > 0; its mean is shape / rate."""
 
     kind: ClassVar[str] = "gamma"
+    positive: ClassVar = ("shape", "rate")
     shape: Hyper
     rate: Hyper
 
     def __post_init__(self) -> None:
-        _require(self, "shape", "rate")
+        _require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         r = theta[:, 0]
@@ -126,12 +141,13 @@ class Normal(Prior):
     """The normal distribution with the given mean and standard deviation."""
 
     kind: ClassVar[str] = "normal"
+    positive: ClassVar = ("sd",)
     mean: Hyper
     sd: Hyper
 
     def __post_init__(self) -> None:
         _require_finite(self, "mean")
-        _require(self, "sd")
+        _require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         z = (theta[:, 0] - self.mean) / self.sd
@@ -151,11 +167,12 @@ class InverseGamma(Prior):
     """Density proportional to v^(-shape - 1) e^(-scale / v) on v > 0."""
 
     kind: ClassVar[str] = "inverse_gamma"
+    positive: ClassVar = ("shape", "scale")
     shape: Hyper
     scale: Hyper
 
     def __post_init__(self) -> None:
-        _require(self, "shape", "scale")
+        _require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         return _inverse_gamma_log_density(theta[:, 0], self.shape, self.scale)
@@ -170,6 +187,7 @@ class NormalInverseGamma(Prior):
     """variance ~ InverseGamma(shape, scale); mean given it ~ Normal(mean, sqrt(variance / strength)). theta = (mean, variance)."""
 
     kind: ClassVar[str] = "normal_inverse_gamma"
+    positive: ClassVar = ("strength", "shape", "scale")
     mean: Hyper
     strength: Hyper
     shape: Hyper
@@ -177,7 +195,7 @@ class NormalInverseGamma(Prior):
 
     def __post_init__(self) -> None:
         _require_finite(self, "mean")
-        _require(self, "strength", "shape", "scale")
+        _require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         mean, variance = theta[:, 0], theta[:, 1]

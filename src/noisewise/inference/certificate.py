@@ -1,0 +1,61 @@
+"""How far a posterior can be trusted, in numbers and in words."""
+
+from dataclasses import dataclass
+
+UNLIKELY = 1e-3
+BAD_RHAT = 1.05
+LONG_TIME = 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What was done, why, and how wrong the numbers may be."""
+
+    method: str
+    reason: str
+    numerical_error: float | None = None
+    """Estimated total variation between what is reported and the posterior that `method` stands for."""
+    collapsed_distance: float | None = None
+    """Total variation between the exact and the collapsed posterior, where both were computed."""
+    predictive_tail: float | None = None
+    """Probability, under the prior, of a released statistic at least this far out."""
+    rhat: float | None = None
+    ess: float | None = None
+    autocorrelation: float | None = None
+    evaluations: int | None = None
+    """Exact likelihood evaluations."""
+    assumptions: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a careful reader must know before using the posterior."""
+        found = []
+        if self.predictive_tail is not None and self.predictive_tail < UNLIKELY:
+            found.append(
+                f"the release and the model disagree: under the prior a statistic this far out has probability "
+                f"{self.predictive_tail:.1g}; check the prior, the bounds and n."
+            )
+        if self.numerical_error is not None and self.numerical_error > 0.01:
+            found.append(f"the numerical error is large ({self.numerical_error:.2g}); compare with another method.")
+        if self.rhat is not None and not self.rhat < BAD_RHAT:
+            found.append(f"the chains disagree (R-hat {self.rhat:.2f}): do not use these draws; use method='auto' or more draws.")
+        if self.ess is not None and self.ess < 400:
+            found.append(f"the draws are worth only {self.ess:.0f} independent ones; use method='auto' or more draws.")
+        if self.autocorrelation is not None and self.autocorrelation > LONG_TIME:
+            found.append(f"the chains move slowly (autocorrelation time {self.autocorrelation:.0f} steps); use method='auto'.")
+        if self.method == "naive":
+            found.append("naive ignores the noise: it is over-confident, and here for comparison only.")
+        return tuple(found)
+
+    @property
+    def sentence(self) -> str:
+        """One line on how far to trust the posterior."""
+        parts = [f"{self.method}: {self.reason}"]
+        if self.numerical_error is not None:
+            parts.append(f"numerical error about {self.numerical_error:.1g}")
+        if self.collapsed_distance is not None:
+            parts.append(f"the normal approximation would be off by {self.collapsed_distance:.2g} (total variation)")
+        if self.rhat is not None:
+            parts.append(f"R-hat {self.rhat:.3f}, worth {self.ess:.0f} independent draws")
+        parts.extend(f"WARNING: {warning}" for warning in self.warnings)
+        return "; ".join(part.rstrip(".") for part in parts) + "."

@@ -1,0 +1,324 @@
+"""`infer` and `infer_many`: choose the method, run it, and wrap what comes out."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+
+from noisewise.artifact import Release
+from noisewise.errors import UnsupportedCombination
+from noisewise.inference import baselines, counts, gibbs, line, sheet
+from noisewise.inference.evidence import Evidence, gather, likeness
+from noisewise.inference.posterior import QUANTILES, Posterior, View
+from noisewise.inference.problem import Problem, check_prior
+from noisewise.inference.views import CountsView, DrawsView, LineBatch, LineView, SheetBatch, SheetView
+from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.families.categorical import Categorical
+from noisewise.model.priors import Prior
+
+METHODS = ("auto", "exact", "collapsed", "gibbs", "naive")
+BATCH = 512
+"""Groups of one parameter that are solved together."""
+SHEETS = 16
+"""Groups of two parameters that are solved together."""
+FIRST_POINTS = 49
+FIRST_POINTS_OF_TWO = 31
+GIBBS_STEPS = 5000
+Progress = Callable[[float], None]
+
+
+def infer(
+    release: Release | Sequence[Release],
+    prior: Prior,
+    *,
+    method: str = "auto",
+    draws: int = 4000,
+    seed: int | None = None,
+    variant: str = "joint",
+    chains: int = 8,
+    progress: Progress | None = None,
+) -> Posterior:
+    """The posterior of the family's parameters given one release, or several releases of different records.
+
+    `draws` sets how many draws `posterior.draws` returns; means, sds and quantiles come from the density itself
+    (for gibbs from its chains, of draws / chains steps each, at least 5000). `variant` and `chains` are for gibbs.
+    """
+    releases = [release] if isinstance(release, Release) else list(release)
+    _check(releases, method, draws)
+    check_prior(releases[0].family, prior)
+    problem = Problem(releases[0].family, (prior,), tuple(gather([one]) for one in releases))
+    solver = _Solver(problem, method, variant, chains, draws, seed, progress, _assumptions(releases))
+    name, views = solver.solve()
+    return Posterior(problem.family, views[0], name, draws, solver.seeds.spawn(1)[0])
+
+
+def infer_many(
+    releases: Sequence[Release],
+    prior: Prior | Sequence[Prior],
+    *,
+    method: str = "auto",
+    draws: int = 4000,
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> "Posteriors":
+    """One posterior for each release, all in one batch where they are alike in family, bounds and kind of noise.
+
+    The releases speak of different groups with parameters of their own; for several releases about one parameter use `infer`.
+    """
+    releases = list(releases)
+    priors = [prior] if isinstance(prior, Prior) else list(prior)
+    if not releases:
+        raise UnsupportedCombination("there is no release to infer from.")
+    if len(priors) not in (1, len(releases)):
+        raise UnsupportedCombination(f"{len(priors)} priors for {len(releases)} releases; give one for all, or one for each.")
+    _check(releases[:1], method, draws)
+    _check_spends(releases)
+    for one, own in zip(releases, priors if len(priors) > 1 else priors * len(releases), strict=True):
+        if not isinstance(one, Release):
+            raise UnsupportedCombination(f"releases must be noisewise releases, got {type(one).__name__}.")
+        if len(priors) > 1 or one.family != releases[0].family or one is releases[0]:
+            check_prior(one.family, own)
+    alike: dict[Any, list[int]] = {}
+    for position, one in enumerate(releases):
+        alike.setdefault(likeness(one), []).append(position)
+    out: list[Posterior | None] = [None] * len(releases)
+    seeds = np.random.SeedSequence(seed).spawn(len(releases))
+    done = 0
+    for members in alike.values():
+        family = releases[members[0]].family
+        size = BATCH if len(family.parameters) == 1 else SHEETS
+        for start in range(0, len(members), size):
+            chosen = members[start : start + size]
+            own_priors = (priors[0],) if len(priors) == 1 else tuple(priors[i] for i in chosen)
+            problem = Problem(family, own_priors, (gather([releases[i] for i in chosen]),))
+            name, views = _Solver(problem, method, "joint", 8, draws, seed, None, ()).solve()
+            for i, view in zip(chosen, views, strict=True):
+                out[i] = Posterior(family, view, name, draws, seeds[i])
+            done += len(chosen)
+            if progress is not None:
+                progress(done / len(releases))
+    return Posteriors([p for p in out if p is not None], releases)
+
+
+class Posteriors(Sequence[Posterior]):
+    """Posteriors in the order of their releases."""
+
+    def __init__(self, posteriors: Sequence[Posterior], releases: Sequence[Release]) -> None:
+        self._posteriors, self._releases = posteriors, releases
+
+    @overload
+    def __getitem__(self, index: int) -> Posterior: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Posteriors": ...
+    def __getitem__(self, index: int | slice) -> "Posterior | Posteriors":
+        if isinstance(index, slice):
+            return Posteriors(self._posteriors[index], self._releases[index])
+        return self._posteriors[index]
+
+    def __len__(self) -> int:
+        return len(self._posteriors)
+
+    def __iter__(self) -> Iterator[Posterior]:
+        return iter(self._posteriors)
+
+    def table(self) -> list[dict[str, Any]]:
+        """One row for each number of each release: dataset, column, description, n, name, mean, sd, 5, 50 and 95 %, method."""
+        figures = _figures(self._posteriors)
+        rows = []
+        for index, (posterior, release) in enumerate(zip(self._posteriors, self._releases, strict=True)):
+            about = {"release": index, "dataset": release.dataset, "column": release.column, "description": release.description}
+            held = figures.get(index) or [dict(row) for row in posterior.summary()]
+            rows.extend(about | {"n": release.n} | row | {"method": posterior.method} for row in held)
+        return rows
+
+
+def _figures(posteriors: Sequence[Posterior]) -> dict[int, list[dict[str, Any]]]:
+    """Summaries of posteriors that share a batch, computed for the whole batch at once."""
+    batches: dict[int, list[int]] = {}
+    for index, posterior in enumerate(posteriors):
+        if isinstance(posterior._view, (LineView, SheetView)):
+            batches.setdefault(id(posterior._view.batch), []).append(index)
+    out: dict[int, list[dict[str, Any]]] = {}
+    for members in batches.values():
+        view = posteriors[members[0]]._view
+        assert isinstance(view, (LineView, SheetView))
+        densities = (view.batch.density,) if isinstance(view.batch, LineBatch) else view.batch.densities
+        columns = []
+        for density in densities:
+            mean, sd = density.moments
+            columns.append(np.column_stack([mean, sd, density.quantile(np.array(QUANTILES))]))
+        for index in members:
+            group = posteriors[index]._view.group  # type: ignore[attr-defined]
+            names = posteriors[index].names
+            out[index] = [
+                {"name": name} | dict(zip(("mean", "sd", "5%", "50%", "95%"), map(float, column[group]), strict=True))
+                for name, column in zip(names, columns, strict=True)
+            ]
+    return out
+
+
+class _Solver:
+    """Chooses a method for a problem and runs it."""
+
+    def __init__(
+        self, problem: Problem, method: str, variant: str, chains: int, draws: int, seed: int | None,
+        progress: Progress | None, assumptions: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        self.problem, self.method, self.variant, self.chains, self.draws = problem, method, variant, chains, draws
+        self.seeds = np.random.SeedSequence(seed)
+        self.progress, self.assumptions = progress, assumptions
+
+    def solve(self) -> tuple[str, list[View]]:
+        """The method's name, and a view for each group."""
+        if self.method != "auto":
+            return self.method, self._run(self.method, "as asked")
+        refusals = []
+        for name, reason in self._candidates():
+            try:
+                return name, self._run(name, reason)
+            except UnsupportedCombination as refusal:
+                refusals.append(refusal)
+        raise refusals[0]
+
+    def _candidates(self) -> list[tuple[str, str]]:
+        """What serves, the best first."""
+        family, d = self.problem.family, self.problem.evidence[0].dimension
+        gaussian = all(e.gaussian for e in self.problem.evidence)
+        out = []
+        if isinstance(family, Categorical):
+            out.append(("exact", "the true counts summed over, no approximation but Monte Carlo"))
+        elif d <= 2 and len(family.parameters) <= 2:
+            out.append(("exact", "no approximation of the likelihood"))
+        if gaussian and len(family.parameters) <= 2 and not isinstance(family, Categorical):
+            out.append(("collapsed", "normal noise in more dimensions than the exact method serves"))
+        out.append(("gibbs", "no faster method serves this family and noise"))
+        return out
+
+    def _run(self, name: str, reason: str) -> list[View]:
+        family = self.problem.family
+        if name == "gibbs":
+            return [self._gibbs(g, reason) for g in range(self.problem.groups)]
+        if isinstance(family, Categorical):
+            if name == "collapsed":
+                raise UnsupportedCombination(
+                    "collapsed does not serve the categorical family; use method='exact' (or 'auto'), or 'gibbs'."
+                )
+            run = self._naive_counts if name == "naive" else self._counts
+            return [run(g, reason) for g in range(self.problem.groups)]
+        if name == "naive":
+            return self._naive(reason)
+        self._check_reach(name)
+        return self._grid(name, reason, self.problem)
+
+    def _check_reach(self, name: str) -> None:
+        d, p = self.problem.evidence[0].dimension, len(self.problem.family.parameters)
+        if p > 2 or any(q.size > 1 for q in self.problem.family.parameters):
+            raise UnsupportedCombination(f"{name} serves one or two parameters, the {self.problem.family.kind} family has more; use 'gibbs'.")
+        if d > 2 and (name == "exact" or not all(e.gaussian for e in self.problem.evidence)):
+            raise UnsupportedCombination(f"{name} serves one or two statistics with this noise, here are {d}; use method='gibbs'.")
+
+    def _grid(self, name: str, reason: str, problem: Problem) -> list[View]:
+        exact = problem.exact if name == "exact" else None
+        groups = range(problem.groups)
+        if len(problem.family.parameters) == 1:
+            found = line.solve(problem.log_prior, problem.collapsed, exact, problem.first_grid(0, FIRST_POINTS))
+            lines = LineBatch(problem, found, exact is not None, reason, self.assumptions)
+            return [LineView(lines, g, name) for g in groups]
+        grids = problem.first_grid(0, FIRST_POINTS_OF_TWO), problem.first_grid(1, FIRST_POINTS_OF_TWO)
+        surface = sheet.solve(problem.log_prior, problem.pilot, problem.collapsed, exact, *grids)
+        sheets = SheetBatch(problem, surface, exact is not None, reason, self.assumptions)
+        return [SheetView(sheets, g, name) for g in groups]
+
+    def _naive(self, reason: str) -> list[View]:
+        """The conjugate posterior given y, read off a grid like any other."""
+        if len(self.problem.evidence) > 1:
+            raise UnsupportedCombination("naive serves one release at a time.")
+        evidence = self.problem.evidence[0]
+        updated = [_scalar(baselines.naive(evidence, self.problem.prior_of(g), g)) for g in range(self.problem.groups)]
+        nothing = Evidence(
+            evidence.family, evidence.bounds, evidence.standardised, evidence.gaussian, evidence.discrete, evidence.steps,
+            np.zeros_like(evidence.n), evidence.y, evidence.scale,
+        )  # fmt: skip
+        return self._grid("naive", reason, Problem(self.problem.family, tuple(updated), (nothing,)))
+
+    def _counts(self, group: int, reason: str) -> View:
+        evidence, concentration = self._categorical(group)
+        rng = np.random.default_rng(self.seeds.spawn(1)[0])
+        chain = counts.sample(
+            evidence.y[0], float(evidence.n[0]), concentration, evidence.noise(), rng, self.progress
+        )
+        return CountsView(self.problem.take(np.array([group])), chain, concentration, float(evidence.n[0]), "exact", reason)
+
+    def _naive_counts(self, group: int, reason: str) -> View:
+        evidence, concentration = self._categorical(group)
+        updated = baselines.naive(evidence, self.problem.prior_of(group))
+        held = np.asarray(updated.concentration)[0] - concentration  # type: ignore[attr-defined]
+        chain = counts.Chain(held[None, None, :], 1.0, 1.0, 1.0, 0.0)
+        return CountsView(self.problem.take(np.array([group])), chain, concentration, float(evidence.n[0]), "naive", reason)
+
+    def _categorical(self, group: int) -> tuple[Evidence, FloatArray]:
+        if len(self.problem.evidence) > 1:
+            raise UnsupportedCombination("several releases of a categorical cannot be combined yet; infer from one at a time.")
+        prior = self.problem.prior_of(group)
+        return self.problem.evidence[0].take(_rows(group)), np.array(prior.concentration, dtype=float)  # type: ignore[attr-defined]
+
+    def _gibbs(self, group: int, reason: str) -> View:
+        if len(self.problem.evidence) > 1:
+            raise UnsupportedCombination("gibbs serves one release at a time; use method='auto' for several.")
+        if self.chains < 1:
+            raise UnsupportedCombination(f"chains must be at least 1, got {self.chains}.")
+        problem = self.problem.take(_rows(group))
+        if problem.evidence[0].n[0] == 0:
+            raise UnsupportedCombination("gibbs needs at least one record; use method='auto', which gives the prior.")
+        steps = max(GIBBS_STEPS, -(-self.draws // self.chains))
+        rng = np.random.default_rng(self.seeds.spawn(1)[0])
+        made = gibbs.chains(problem.evidence[0], problem.prior_of(0), self.variant, self.chains, steps, rng, progress=self.progress)
+        return DrawsView(problem, made, "gibbs", reason if self.variant == "joint" else "the paper's algorithm as printed")
+
+
+def _rows(group: int) -> IntArray:
+    return np.array([group])
+
+
+def _scalar(prior: Prior) -> Prior:
+    """A batch of one as a plain prior."""
+    from dataclasses import fields
+
+    return type(prior)(**{f.name: float(np.ravel(getattr(prior, f.name))[0]) for f in fields(prior)})  # type: ignore[arg-type]
+
+
+def _check(releases: Sequence[Release], method: str, draws: int) -> None:
+    if method not in METHODS:
+        raise UnsupportedCombination(f"unknown method {method!r}; use {', '.join(METHODS)}.")
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 1:
+        raise ValueError(f"draws must be a whole number from 1, got {draws}.")
+    if not releases:
+        raise UnsupportedCombination("there is no release to infer from.")
+    for one in releases:
+        if not isinstance(one, Release):
+            raise UnsupportedCombination(f"release must be a noisewise release, got {type(one).__name__}; noisewise.load reads one.")
+    if any(one.family != releases[0].family for one in releases):
+        kinds = ", ".join(sorted({one.family.kind for one in releases}))
+        raise UnsupportedCombination(f"the releases are of different families ({kinds}); infer from each by itself.")
+    _check_spends(releases)
+    for position, one in enumerate(releases):
+        if one in releases[:position]:
+            raise UnsupportedCombination("a release is given twice; it would count twice. Leave one out.")
+    datasets = [one.dataset for one in releases if one.dataset is not None]
+    twice = next((name for name in datasets if datasets.count(name) > 1), None)
+    if twice is not None:
+        raise UnsupportedCombination(
+            f"two releases are of one dataset, {twice!r}: the same records are no independent evidence. Infer from one of them."
+        )
+
+
+def _check_spends(releases: Sequence[Release]) -> None:
+    spends = [one.privacy.spend for one in releases if one.privacy is not None and one.privacy.spend is not None]
+    if len(set(spends)) < len(spends):
+        raise UnsupportedCombination("a release is given twice (one spend id stands in two of them); leave one out.")
+
+
+def _assumptions(releases: Sequence[Release]) -> tuple[str, ...]:
+    if len(releases) > 1 and any(one.dataset is None for one in releases):
+        return ("releases without a dataset are taken to be of different records",)
+    return ()

@@ -1,0 +1,141 @@
+"""What `infer` returns: means, sds, quantiles, intervals and draws of each parameter, and how far to trust them."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from noisewise.inference.certificate import Certificate
+from noisewise.model.arrays import FloatArray
+from noisewise.model.family import Family
+
+QUANTILES = (0.05, 0.5, 0.95)
+
+
+class View(ABC):
+    """One group's posterior as some method left it. Arrays are (size,) for a parameter of that size."""
+
+    @abstractmethod
+    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and sd, (size,) each."""
+
+    @abstractmethod
+    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
+        """(len(q), size)."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
+        """For each parameter (size,) or (size, k) draws, joint over parameters."""
+
+    @abstractmethod
+    def certificate(self) -> Certificate:
+        """How far to trust it."""
+
+
+class Posterior:
+    """The posterior of a family's parameters given a release. Draws are made when first asked for."""
+
+    def __init__(self, family: Family, view: View, method: str, draws: int, seed: np.random.SeedSequence) -> None:
+        self.family, self.method = family, method
+        self._view, self._size, self._seed = view, draws, seed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names."""
+        return tuple(parameter.name for parameter in self.family.parameters)
+
+    @cached_property
+    def draws(self) -> dict[str, FloatArray]:
+        """Draws of each parameter, (draws,) or (draws, k); those of one row belong together."""
+        made = self._view.draw(np.random.default_rng(self._seed), self._size)
+        return dict(zip(self.names, made, strict=True))
+
+    def mean(self, name: str) -> Any:
+        """Posterior mean: a float, or (k,)."""
+        return self._out(name, self._view.moments(self._index(name))[0])
+
+    def sd(self, name: str) -> Any:
+        """Posterior standard deviation: a float, or (k,)."""
+        return self._out(name, self._view.moments(self._index(name))[1])
+
+    def quantile(self, name: str, q: float | Sequence[float] | FloatArray) -> Any:
+        """Posterior quantiles: a float for one q, (len(q),) for several, with another axis for a parameter of k numbers."""
+        wanted = np.atleast_1d(np.asarray(q, dtype=float))
+        if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
+            raise ValueError(f"q must be probabilities between 0 and 1, got {q}.")
+        found = self._view.quantile(self._index(name), wanted)  # (len(q), k)
+        if self._size_of(name) == 1:
+            return float(found[0, 0]) if np.ndim(q) == 0 else found[:, 0]
+        return found[0] if np.ndim(q) == 0 else found
+
+    def interval(self, name: str, level: float) -> tuple[Any, Any]:
+        """The equal-tailed interval that holds the parameter with probability `level`."""
+        if not 0 < level < 1:
+            raise ValueError(f"level must lie between 0 and 1, got {level}; such as 0.9.")
+        ends = self.quantile(name, [(1 - level) / 2, (1 + level) / 2])
+        return (float(ends[0]), float(ends[1])) if self._size_of(name) == 1 else (ends[0], ends[1])
+
+    def summary(self) -> "Summary":
+        """One row for each number: name, mean, sd, and the 5, 50 and 95 % quantiles."""
+        rows = []
+        for name in self.names:
+            size = self._size_of(name)
+            mean, sd = np.atleast_1d(self.mean(name)), np.atleast_1d(self.sd(name))
+            q = np.reshape(self.quantile(name, QUANTILES), (3, size))
+            labels = getattr(self.family, "labels", range(size))
+            for j in range(size):
+                title = name if size == 1 else f"{name}[{labels[j]}]"
+                values = (mean[j], sd[j], *q[:, j])
+                rows.append({"name": title} | {k: float(v) for k, v in zip(Summary.COLUMNS, values, strict=True)})
+        return Summary(rows)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The method, the reason for it, and how wrong the numbers may be."""
+        return self._view.certificate()
+
+    def to_arviz(self) -> Any:
+        """The draws as ArviZ data (an InferenceData, or a DataTree with ArviZ 1.x), one chain."""
+        import arviz
+
+        posterior = {name: values[None] for name, values in self.draws.items()}
+        major = int(arviz.__version__.split(".")[0])
+        return arviz.from_dict({"posterior": posterior}) if major >= 1 else arviz.from_dict(posterior=posterior)
+
+    def plot(self, axes: Any = None) -> Any:
+        """A figure of each parameter's density with its 90 % interval; returns the matplotlib figure."""
+        from noisewise.report.plots import plot_posterior
+
+        return plot_posterior(self, axes)
+
+    def __repr__(self) -> str:
+        return f"Posterior({self.family.kind}, {self.method})\n{self.summary()}"
+
+    def _index(self, name: str) -> int:
+        if name not in self.names:
+            raise ValueError(f"no parameter {name!r}; the {self.family.kind} family has {', '.join(self.names)}.")
+        return self.names.index(name)
+
+    def _size_of(self, name: str) -> int:
+        return self.family.parameters[self._index(name)].size
+
+    def _out(self, name: str, values: FloatArray) -> Any:
+        return float(values[0]) if self._size_of(name) == 1 else values
+
+
+class Summary(list[dict[str, Any]]):
+    """A list of dict whose str() is a table."""
+
+    COLUMNS = ("mean", "sd", "5%", "50%", "95%")
+
+    def __str__(self) -> str:
+        header = ["", *self.COLUMNS]
+        rows = [[str(row["name"]), *(f"{row[column]:.5g}" for column in self.COLUMNS)] for row in self]
+        widths = [max(len(row[j]) for row in (header, *rows)) for j in range(len(header))]
+        lines = []
+        for row in (header, *rows):
+            cells = (cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(row, widths, strict=True)))
+            lines.append("  ".join(cells))
+        return "\n".join(lines)

@@ -1,0 +1,124 @@
+"""A prior and the evidence of releases, for many groups at once: log posteriors in unconstrained coordinates."""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from noisewise.errors import UnsupportedCombination
+from noisewise.inference.axis import Axis
+from noisewise.inference.evidence import Evidence
+from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.family import Family
+from noisewise.model.priors import Prior
+
+PRIOR_DRAWS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Groups with a prior each; every evidence speaks of all groups, and their likelihoods multiply."""
+
+    family: Family
+    priors: tuple[Prior, ...]  # one for all groups, or one each
+    evidence: tuple[Evidence, ...]
+
+    @property
+    def groups(self) -> int:
+        """How many posteriors there are."""
+        return int(self.evidence[0].n.size)
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The unconstrained coordinates of the parameters."""
+        return tuple(Axis.of(parameter) for parameter in self.family.parameters)
+
+    def take(self, groups: IntArray) -> "Problem":
+        """Some of the groups."""
+        priors = self.priors if len(self.priors) == 1 else tuple(self.priors[g] for g in groups)
+        return Problem(self.family, priors, tuple(e.take(groups) for e in self.evidence))
+
+    def prior_of(self, group: int) -> Prior:
+        """The prior of one group."""
+        return self.priors[0 if len(self.priors) == 1 else group]
+
+    def theta(self, psi: FloatArray) -> FloatArray:
+        """(points, p) from psi of shape (points,) or (points, p)."""
+        columns = psi[:, None] if psi.ndim == 1 else psi
+        return np.stack([axis.theta(columns[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+
+    def log_prior(self, psi: FloatArray, group: IntArray) -> FloatArray:
+        """The log prior density of psi."""
+        columns = psi[:, None] if psi.ndim == 1 else psi
+        jacobian = sum(axis.log_jacobian(columns[:, j]) for j, axis in enumerate(self.axes))
+        with np.errstate(all="ignore"):
+            return np.asarray(self._prior(group).log_density(self.theta(psi)) + jacobian)
+
+    def _prior(self, group: IntArray) -> Prior:
+        if len(self.priors) == 1:
+            return self.priors[0]
+        first = self.priors[0]
+        names = [field.name for field in fields(first)]  # type: ignore[arg-type]
+        return type(first)(**{name: np.array([getattr(prior, name) for prior in self.priors])[group] for name in names})
+
+    def collapsed(self, psi: FloatArray, group: IntArray) -> FloatArray:
+        """The log likelihood under the normal approximation."""
+        theta = self.theta(psi)
+        return np.asarray(sum(e.collapsed(theta, group) for e in self.evidence))
+
+    def pilot(self, psi: FloatArray, group: IntArray) -> FloatArray:
+        """A cheap log likelihood to search with."""
+        theta = self.theta(psi)
+        return np.asarray(sum(e.pilot(theta, group) for e in self.evidence))
+
+    def exact(self, psi: FloatArray, group: IntArray, least_order: int = 0) -> tuple[FloatArray, FloatArray]:
+        """The log likelihood, and its numerical error."""
+        theta = self.theta(psi)
+        parts = [e.exact(theta, group, least_order) for e in self.evidence]
+        return np.asarray(sum(value for value, _ in parts)), np.asarray(sum(error for _, error in parts))
+
+    def first_grid(self, axis: int, points: int) -> FloatArray:
+        """Points from within the prior to far beyond it, (groups, points): the middle as dense as the prior, the ends sparse."""
+        rng = np.random.default_rng(0)
+        which = np.repeat(np.arange(len(self.priors)), PRIOR_DRAWS)
+        theta = self._prior(which).draw(rng, which.size)[:, axis].reshape(len(self.priors), PRIOR_DRAWS)
+        psi = np.sort(self.axes[axis].psi(theta), axis=1)
+        middle, spread = psi[:, PRIOR_DRAWS // 2], (psi[:, -PRIOR_DRAWS // 10] - psi[:, PRIOR_DRAWS // 10]) / 2
+        spread = np.maximum(spread, 1e-9 * (1 + np.abs(middle)))
+        low, high = self.axes[axis].range
+        steps = np.sinh(np.linspace(-1, 1, points) * np.arcsinh(1e5))
+        grid = np.clip(middle[:, None] + spread[:, None] * steps, low, high)
+        # What was cut at a limit is spread evenly between it and the nearest point within.
+        for row in grid:
+            cut = int((row <= low).sum()), int((row >= high).sum())
+            inner = row[cut[0] : points - cut[1]]
+            row[: cut[0]] = np.linspace(low, inner[0], cut[0] + 1)[:-1]
+            row[points - cut[1] :] = np.linspace(inner[-1], high, cut[1] + 1)[1:]
+        return np.broadcast_to(grid, (self.groups, grid.shape[1]))
+
+
+def check_prior(family: Family, prior: Prior) -> None:
+    """Refuse a prior that is not the family's conjugate one."""
+    if family.prior is None:
+        raise UnsupportedCombination(f"the {family.kind} family does not supply `prior`, its conjugate prior; add it to the class.")
+    if not isinstance(prior, Prior):
+        raise UnsupportedCombination(f"prior must be a prior such as {example(family)}, got {type(prior).__name__}.")
+    if not isinstance(prior, family.prior):
+        raise UnsupportedCombination(
+            f"the {family.kind} family takes a {family.prior.kind} prior, such as {example(family)}, not {prior.kind}."
+        )
+    if not np.all(prior.valid):
+        raise UnsupportedCombination(f"the {prior.kind} prior has hyperparameters that are not positive and finite.")
+    size = family.parameters[0].size
+    if size > 1 and np.shape(getattr(prior, "concentration", ())) != (size,):
+        raise UnsupportedCombination(f"the dirichlet prior needs {size} numbers here, one for each category.")
+
+
+def example(family: Family) -> str:
+    """How a prior for the family is written on the command line."""
+    if family.prior is None:
+        return "none"
+    if family.prior.kind == "dirichlet":
+        return f"dirichlet(concentration={[1] * min(family.parameters[0].size, 3)}{'' if family.parameters[0].size <= 3 else ' ...'})"
+    settings = {"alpha": 1, "beta": 1, "shape": 2, "rate": 20, "mean": 0, "sd": 10, "scale": 3, "strength": 1}
+    return f"{family.prior.kind}({', '.join(f'{f.name}={settings[f.name]}' for f in fields(family.prior))})"
+
