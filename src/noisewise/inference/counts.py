@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import special
 
 from noisewise.inference import diagnostics
@@ -49,7 +50,7 @@ def sample(
     """Run until the means are as exact as ERROR asks."""
     k = y.size
     chains = int(np.clip(UPDATES // (k // 2), 16, 1024))
-    state = _start(y, n, concentration, chains, rng)
+    state = start(np.tile(y, (chains, 1)), n, concentration, rng)
     for _ in range(BURN_IN):
         state = sweep(state, y, concentration, noise, rng)
     kept: list[FloatArray] = []
@@ -72,17 +73,18 @@ def sample(
 
 
 def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator) -> FloatArray:
-    """One update of every count; s has shape (chains, K).
+    """One update of every count; s has shape (chains, K), y the same (each chain a problem of its own) or (K,).
 
     Categories of small concentration are mostly near 0, and two of them have nothing to exchange. So each also meets
     one of the categories whose released counts are the largest.
     """
-    order = rng.permutation(y.size)
-    half = y.size // 2
+    k = y.shape[-1]
+    order = rng.permutation(k)
+    half = k // 2
     s = _update(s, order[:half], order[half : 2 * half], y, a, noise, rng)
     if np.all(a >= SMALL):
         return s
-    large = np.argsort(-y)[: max(1, y.size // 8)]
+    large = np.argsort(-np.atleast_2d(y).mean(axis=0))[: max(1, k // 8)]
     rest = np.setdiff1d(np.flatnonzero(a < SMALL), large)
     small = rng.permutation(rest)
     for start in range(0, small.size, large.size):
@@ -96,7 +98,7 @@ def _update(
 ) -> FloatArray:
     """Move the pairs (i, j) of categories, each at its fixed total."""
     total = s[:, i] + s[:, j]
-    pair = _Pair(y[i], y[j], a[i], a[j], noise.scales[i], noise.scales[j], total, noise.kind.endswith("gaussian"))
+    pair = _Pair(y[..., i], y[..., j], a[i], a[j], noise.scales[i], noise.scales[j], total, noise.kind.endswith("gaussian"))
     x = _slice(pair, s[:, i], rng)
     fresh = rng.binomial(total.astype(np.int64), _beta(a[i], a[j], total.shape, rng)).astype(float)
     accept = np.log(rng.random(total.shape)) < pair.noise(fresh) - pair.noise(x)
@@ -120,6 +122,18 @@ class _Pair:
     scale2: FloatArray
     total: FloatArray  # (chains, pairs)
     gaussian: bool
+
+    def _each(self, change: Callable[[FloatArray], FloatArray]) -> "_Pair":
+        held = (self.y1, self.y2, self.a1, self.a2, self.scale1, self.scale2, self.total)
+        return _Pair(*(change(field) for field in held), self.gaussian)
+
+    def flat(self) -> "_Pair":
+        """Every pair of every chain in one row."""
+        return self._each(lambda field: np.broadcast_to(field, self.total.shape).ravel())
+
+    def take(self, rows: NDArray[np.bool_]) -> "_Pair":
+        """Some of a flat row."""
+        return self._each(lambda field: field[rows])
 
     def _penalty(self, z: FloatArray) -> FloatArray:
         return z * z / 2 if self.gaussian else np.abs(z)
@@ -159,14 +173,8 @@ def _slice(pair: _Pair, x: FloatArray, rng: np.random.Generator) -> FloatArray:
     out = x.copy().ravel()
     active = np.arange(out.size)
     low, high, level, start = low.ravel(), high.ravel(), level.ravel(), x.ravel()
-    pairs = x.shape[1]
+    here = pair.flat()
     while active.size:
-        column = active % pairs
-        here = _Pair(
-            *(field[column] for field in (pair.y1, pair.y2, pair.a1, pair.a2, pair.scale1, pair.scale2)),
-            pair.total.ravel()[active],
-            pair.gaussian,
-        )
         tried = np.floor(low + (high - low + 1) * rng.random(active.size))
         tried = np.minimum(tried, high)
         good = here.prior(tried) + here.noise(tried) >= level
@@ -174,7 +182,7 @@ def _slice(pair: _Pair, x: FloatArray, rng: np.random.Generator) -> FloatArray:
         left = tried < start
         low, high = np.where(left, tried + 1, low), np.where(left, high, tried - 1)
         keep = ~good & (low <= high)
-        active, low, high, level, start = active[keep], low[keep], high[keep], level[keep], start[keep]
+        active, low, high, level, start, here = active[keep], low[keep], high[keep], level[keep], start[keep], here.take(keep)
     return out.reshape(x.shape)
 
 
@@ -198,18 +206,16 @@ def _beta(a1: FloatArray, a2: FloatArray, shape: tuple[int, ...], rng: np.random
     return np.asarray(special.expit(logs[0] - logs[1]))
 
 
-def _start(y: FloatArray, n: float, a: FloatArray, chains: int, rng: np.random.Generator) -> FloatArray:
-    """Half of the chains near the released counts, half drawn from the prior: far apart, so that R-hat can tell."""
+def start(y: FloatArray, n: float, a: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Chains at y of shape (chains, K): half near the released counts, half from the prior, far apart, so that R-hat can tell."""
     plausible = np.maximum(y, 0.0) + 1e-9 * (1 + n)
-    share = np.tile(plausible / plausible.sum(), (chains, 1))
-    from_prior = chains // 2
-    logs = np.log(rng.standard_gamma(a + 1, (from_prior, a.size))) - rng.standard_exponential((from_prior, a.size)) / a
-    share[:from_prior] = special.softmax(logs, axis=1)
+    share = plausible / plausible.sum(axis=1, keepdims=True)
+    half = len(y) // 2
+    logs = np.log(rng.standard_gamma(a + 1, (half, a.size))) - rng.standard_exponential((half, a.size)) / a
+    share[:half] = special.softmax(logs, axis=1)
     counts = np.floor(share * n)
-    short = (n - counts.sum(axis=1)).astype(np.int64)
-    for row in range(chains):  # at most K left over in a row
-        np.add.at(counts[row], np.argsort(-(share[row] * n - counts[row]))[: short[row]], 1.0)
-    return counts
+    rank = np.argsort(np.argsort(-(share * n - counts), axis=1), axis=1)
+    return np.asarray(counts + (rank < (n - counts.sum(axis=1))[:, None]))
 
 
 def _report(counts: FloatArray, n: float, a: FloatArray) -> Chain:
@@ -225,7 +231,7 @@ def _report(counts: FloatArray, n: float, a: FloatArray) -> Chain:
     return Chain(counts, float(result.rhat.max()), float(result.ess.min()), float(result.autocorrelation.max()), float(error.max()))
 
 
-def quantiles(counts: FloatArray, n: float, a: FloatArray, q: FloatArray, most: int = 128) -> FloatArray:
+def quantiles(counts: FloatArray, n: float, a: FloatArray, q: FloatArray, most: int = 64) -> FloatArray:
     """Quantiles of each probability under the mixture of Betas, (len(q), K)."""
     flat = np.sort(counts.reshape(-1, counts.shape[2]), axis=0)
     if len(flat) > most:  # means of equal shares of the sorted counts
@@ -246,7 +252,7 @@ def quantiles(counts: FloatArray, n: float, a: FloatArray, q: FloatArray, most: 
             step = x + (q[:, None] - cdf) / density
         middle = np.where(low > 0, np.sqrt(low * high), high / 16)
         new = np.where((step > low) & (step < high), step, middle)
-        done = (np.abs(new - x) <= 1e-9 * x) | (high <= 1e-300)
+        done = (np.abs(new - x) <= np.minimum(1e-5 * spread, 1e-3 * x)) | (high <= 1e-300)
         x = new
         if done.all():
             break

@@ -108,13 +108,14 @@ class Density:
     def cdf(self, theta: FloatArray) -> FloatArray:
         """P(parameter <= theta) in each group, for theta of shape (groups,)."""
         psi = self.axis.psi(theta)
-        out = np.empty(self.groups)
-        for g in range(self.groups):
-            rows = slice(self.start[g], self.start[g + 1])
-            i = int(np.clip(np.searchsorted(self.psi[rows], psi[g], side="right") - 1, 0, rows.stop - rows.start - 1)) + rows.start
-            x = np.clip((psi[g] - self.psi[i]) / self._width[i], 0.0, 1.0) if self._width[i] > 0 else 0.0
-            out[g] = self._cumulative[i] + self._mass[i] * np.expm1(x * self._rise[i]) / np.expm1(self._rise[i])
-        return np.asarray(out / np.add.reduceat(self._mass, self.start[:-1]))
+        low, high = self.start[:-1].copy(), self.start[1:] - 1  # bisection for the part that holds psi
+        while np.any(high - low > 1):
+            middle = (low + high) // 2
+            right = self.psi[middle] <= psi
+            low, high = np.where(right, middle, low), np.where(right, high, middle)
+        x = np.clip((psi - self.psi[low]) / np.where(self._width[low] > 0, self._width[low], 1.0), 0.0, 1.0)
+        mass = self._cumulative[low] + self._mass[low] * np.expm1(x * self._rise[low]) / np.expm1(self._rise[low])
+        return np.asarray(mass / np.add.reduceat(self._mass, self.start[:-1]))
 
     def _invert(self, q: FloatArray, group: IntArray) -> FloatArray:
         total = self._cumulative[self.start[1:] - 1] + self._mass[self.start[1:] - 1]

@@ -90,7 +90,9 @@ class Evidence:
                 continue
             for start in range(0, todo.size, PIECE):
                 rows = todo[start : start + PIECE]
-                value[rows], error[rows] = self._exact(theta[rows], group[rows], order)
+                with np.errstate(all="ignore"):  # a theta so far out that nothing is representable has no likelihood
+                    found, rest = self._exact(theta[rows], group[rows], order)
+                value[rows], error[rows] = np.where(np.isnan(found), -np.inf, found), np.where(np.isnan(found), 0.0, rest)
             todo = todo[error[todo] > (fourier if self.dimension == 1 else plane).TOLERANCE]
             if todo.size == 0 or self.steps is not None:
                 break

@@ -17,10 +17,12 @@ from noisewise.inference import atoms, kernels
 from noisewise.inference.law import Law
 from noisewise.inference.tilt import OUTSIDE, Tilted, tilt, window
 from noisewise.mechanism.noise import _log_theta
-from noisewise.model.arrays import FloatArray
+from noisewise.model.arrays import FloatArray, IntArray
 
 Complex = NDArray[np.complex128]
-TOLERANCE = 1e-7
+Term = tuple[FloatArray, FloatArray]
+TOLERANCE = 1e-5
+"""Of the likelihood, relative."""
 BLOCK = 16
 CHUNK = 1 << 14
 """Nodes x thetas handled at once: what stays in the processor's cache."""
@@ -91,10 +93,10 @@ def _with_noise(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArr
     width = below + above
     z = law.distance - variance * law.slope
 
-    def term(k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> tuple[Complex, FloatArray]:
-        size, phase = kernels.power(less_one, sums.n[:, None])
-        size = np.exp(size - 0.5 * variance[:, None] * omega**2)
-        return size * np.cos(phase - omega * z[:, None]), size
+    def term(rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> Term:
+        size, phase = kernels.power(less_one, sums.n[rows, None])
+        size = np.exp(size - 0.5 * variance[rows, None] * omega**2)
+        return size * np.cos(phase - omega * z[rows, None]), size
 
     return _series(law, width, _most(law, width, 0), term)
 
@@ -108,15 +110,15 @@ def _on_lattice(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArr
     width = high - low + 1
     z, p, q = law.distance + offset, *_rates(law, sums)
 
-    def term(k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> tuple[Complex, FloatArray]:
-        size, phase = kernels.power(less_one, sums.n[:, None])
+    def term(rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> Term:
+        size, phase = kernels.power(less_one, sums.n[rows, None])
         size = np.exp(size)
-        phase = phase + omega * offset[:, None]
+        phase = phase + omega * offset[rows, None]
         if sums.gaussian:
-            against = kernels.gaussian_sum(omega, low, high, z, sums.scale, law.slope)
+            against = kernels.gaussian_sum(omega, *(column[rows] for column in (low, high, z, sums.scale, law.slope)))
         else:
-            against = kernels.laplace_sum(omega, *(column[:, None] for column in (low, high, z, p, q)))
-        twice = np.where(2 * k == width[:, None], 0.5, np.where(2 * k > width[:, None], 0.0, 1.0))  # k = W/2 counts once
+            against = kernels.laplace_sum(omega, *(column[rows, None] for column in (low, high, z, p, q)))
+        twice = np.where(2 * k == width[rows, None], 0.5, np.where(2 * k > width[rows, None], 0.0, 1.0))  # k = W/2 counts once
         size = twice * size
         return size * (kernels.turn(phase) * against).real, size * np.abs(against)
 
@@ -135,12 +137,12 @@ def _continuous(law: Tilted, sums: Sums, atom_count: int) -> tuple[FloatArray, F
         few = bool(atom_count) and bool(np.any(sums.n * np.log1p(-np.minimum(inside, 1.0)) > -OUTSIDE))
     direct = atoms.contribution(law, sums.n, z, p, q, nodes) if few else np.zeros(sums.n.shape)
 
-    def term(k: FloatArray, omega: FloatArray, less_one: Complex, of_nodes: Complex) -> tuple[Complex, FloatArray]:
-        size, phase = kernels.power(less_one, sums.n[:, None])
+    def term(rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, of_nodes: Complex) -> Term:
+        size, phase = kernels.power(less_one, sums.n[rows, None])
         transform = np.exp(size) * kernels.turn(phase)
         if few:
-            transform -= atoms.transform(less_one, of_nodes, inside[:, None], sums.n[:, None])
-        against = kernels.laplace_integral(omega, *(column[:, None] for column in (low, high, z, p, q)))
+            transform -= atoms.transform(less_one, of_nodes, inside[rows, None], sums.n[rows, None])
+        against = kernels.laplace_integral(omega, *(column[rows, None] for column in (low, high, z, p, q)))
         return (transform * against).real, np.abs(transform) * np.abs(against)
 
     width = high - low
@@ -165,19 +167,20 @@ def _most(law: Tilted, width: FloatArray, atom_count: int) -> FloatArray:
 
 
 def _series(
-    law: Tilted, width: FloatArray, most: FloatArray, term: Callable[..., tuple[FloatArray, FloatArray]], nodes: int = 0
+    law: Tilted, width: FloatArray, most: FloatArray, term: Callable[..., Term], nodes: int = 0
 ) -> tuple[FloatArray, FloatArray]:
     """(1/W) (term(0) + 2 sum over k from 1 to `most` of term(k)), stopped on a bound for the rest; and that bound, relative.
 
-    `term` gets E e^{i w u} - 1 over the whole law, and over its first `nodes` points.
+    `term` gets the rows of the batch that are still summed, E e^{i w u} - 1 over the whole law, and over its first `nodes` points.
     """
+    total, rest = np.zeros(width.shape), np.full(width.shape, np.inf)
+    rows = np.arange(width.size)
     first = kernels.turn_less_one((2 * np.pi / width)[:, None] * law.centred)
     factor, turned = 1 + first, np.zeros_like(first)
     weight = law.weight.astype(np.complex128)
-    total, rest = np.zeros(width.shape), np.full(width.shape, np.inf)
     start = 0
     while True:
-        less_one = np.empty((width.size, BLOCK), dtype=np.complex128)
+        less_one = np.empty((rows.size, BLOCK), dtype=np.complex128)
         of_nodes = np.empty_like(less_one)
         for j in range(BLOCK):
             np.einsum("bm,bm->b", weight, turned, out=less_one[:, j])
@@ -186,13 +189,15 @@ def _series(
             turned *= factor  # e^{i(k+1)x} - 1 = (e^{ikx} - 1) e^{ix} + (e^{ix} - 1), with full relative precision
             turned += first
         k = np.arange(start, start + BLOCK, dtype=float)[None, :]
-        value, size = term(k, 2 * np.pi * k / width[:, None], less_one, of_nodes)
-        within = k <= most[:, None]
-        total += np.where(within, np.where(k == 0, 1.0, 2.0) * value, 0.0).sum(axis=1) / width
+        value, size = term(rows, k, 2 * np.pi * k / width[rows, None], less_one, of_nodes)
+        counted = np.where(k <= most[rows, None], np.where(k == 0, 1.0, 2.0), 0.0)
+        total[rows] += (counted * value).sum(axis=1) / width[rows]
         start += BLOCK
-        finished = start > most
-        left = size[:, BLOCK // 2 :].max(axis=1) / width * np.minimum(2 * start, 2 * (most + 1))
-        rest = np.where(np.isinf(rest), left / np.maximum(np.abs(total), 1e-300), rest)
-        rest = np.minimum(rest, left / np.maximum(np.abs(total), 1e-300))
-        if np.all(finished | (rest < TOLERANCE)):
+        left = size[:, BLOCK // 2 :].max(axis=1) / width[rows] * np.minimum(2 * start, 2 * (most[rows] + 1))
+        rest[rows] = np.minimum(rest[rows], left / np.maximum(np.abs(total[rows]), 1e-300))
+        going = (start <= most[rows]) & ~(rest[rows] < TOLERANCE)
+        if not going.any():
             return total, rest
+        if going.mean() < 0.8:
+            rows = rows[going]
+            first, factor, turned, weight = first[going], factor[going], turned[going], weight[going]

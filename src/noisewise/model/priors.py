@@ -45,9 +45,12 @@ class Prior(ABC):
     @property
     def valid(self) -> NDArray[np.bool_]:
         """Which members of a batch are priors at all, (batch,): a conjugate update of an impossible statistic is none."""
-        good = [np.asarray(getattr(self, name)) for name in self.positive]
-        held = [((value > 0) & np.isfinite(value)) for value in good]
-        return np.asarray(np.logical_and.reduce([h.all(axis=-1) if h.ndim > 1 else h for h in held]))
+        valid = np.True_
+        for name in self.positive:
+            value = np.asarray(getattr(self, name))
+            good = (value > 0) & np.isfinite(value)
+            valid = valid & (good.all(axis=-1) if name == "concentration" else good)
+        return np.asarray(valid)
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
