@@ -10,7 +10,7 @@ from scipy import special
 from noisewise.errors import UnsupportedCombination
 from noisewise.model.arrays import FloatArray
 
-ORDER = 32
+ORDER = 20
 _UNIT, _UNIT_WEIGHT = np.polynomial.legendre.leggauss(ORDER)
 _REACH = 8.5
 
@@ -93,7 +93,7 @@ def _two(z: FloatArray, covariance: FloatArray, scale: FloatArray) -> FloatArray
     # The log integrand is concave and at least as curved as the normal: bisect its slope, then look sd by sd.
     reach = v1 * (1 / b1 + np.abs(c) / b2)
     low, high = -reach, reach.copy()
-    for _ in range(24):
+    for _ in range(16):
         e = (low + high) / 2
         slope = -e / v1 + np.sign(z1 - e) / b1 - c * _slope(z2 - c * e, v2, b2)
         low, high = np.where(slope > 0, e, low), np.where(slope > 0, high, e)

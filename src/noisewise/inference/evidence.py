@@ -15,7 +15,7 @@ from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family
 from noisewise.model.moments import released_moments
 
-ORDERS = (32, 64, 128, 256, 512, 1024)
+ORDERS = (32, 64, 128, 256, 512)
 """Quadrature nodes on either side of the peak: more where the likelihood needs more harmonics."""
 PIECE = 1 << 13
 """Thetas whose laws are held at once."""
@@ -85,7 +85,7 @@ class Evidence:
         """log p(y | theta) without approximation, and its relative numerical error."""
         value, error = np.zeros(len(theta)), np.zeros(len(theta))
         todo = np.flatnonzero(self.n[group] > 0)
-        for order in ORDERS:
+        for order in ORDERS if self.dimension == 1 else ORDERS[:3]:
             if order < least_order:
                 continue
             for start in range(0, todo.size, PIECE):
@@ -101,7 +101,7 @@ class Evidence:
     def _exact(self, theta: FloatArray, group: IntArray, order: int) -> tuple[FloatArray, FloatArray]:
         own, bounds = self.units(theta)
         unit = np.ones(self.dimension) if self.steps is None else self.steps
-        law = record_law(self.family, own, bounds, order if self.steps is None or self.family.integer else ORDERS[-2])
+        law = record_law(self.family, own, bounds, order if self.steps is None or self.family.integer else ORDERS[-1])
         if self.steps is not None:
             law = Law(on_lattice(law, unit).value / unit, law.weight, law.weight.shape[1])
         sums = fourier.Sums(

@@ -173,7 +173,7 @@ def _series(
 
     `term` gets the rows of the batch that are still summed, E e^{i w u} - 1 over the whole law, and over its first `nodes` points.
     """
-    total, rest = np.zeros(width.shape), np.full(width.shape, np.inf)
+    total, rest, earlier = np.zeros(width.shape), np.full(width.shape, np.inf), np.full(width.shape, np.nan)
     rows = np.arange(width.size)
     first = kernels.turn_less_one((2 * np.pi / width)[:, None] * law.centred)
     factor, turned = 1 + first, np.zeros_like(first)
@@ -193,8 +193,13 @@ def _series(
         counted = np.where(k <= most[rows, None], np.where(k == 0, 1.0, 2.0), 0.0)
         total[rows] += (counted * value).sum(axis=1) / width[rows]
         start += BLOCK
-        left = size[:, BLOCK // 2 :].max(axis=1) / width[rows] * np.minimum(2 * start, 2 * (most[rows] + 1))
-        rest[rows] = np.minimum(rest[rows], left / np.maximum(np.abs(total[rows]), 1e-300))
+        rim = size[:, BLOCK // 2 :].max(axis=1) / width[rows]
+        bound = rim * 2 * np.minimum(start, most[rows] + 1)
+        if start & (start - 1) == 0:  # a power of two: what the second half of the harmonics has added
+            moved = np.abs(total[rows] - earlier[rows])
+            bound = np.where(np.isnan(moved), bound, np.minimum(bound, np.maximum(moved, 8 * rim)))
+            earlier[rows] = total[rows]
+        rest[rows] = np.minimum(rest[rows], bound / np.maximum(np.abs(total[rows]), 1e-300))
         going = (start <= most[rows]) & ~(rest[rows] < TOLERANCE)
         if not going.any():
             return total, rest

@@ -54,10 +54,10 @@ def begin(function: Function, psi: FloatArray) -> Grid:
     return Grid(flat, _finite(function(flat, np.repeat(np.arange(groups), points))), np.arange(groups + 1) * points)
 
 
-def refine(function: Function, grid: Grid, straight: float = STRAIGHT, most: int = MOST) -> Grid:
+def refine(function: Function, grid: Grid, straight: float = STRAIGHT, most: int = MOST, drop: float = DROP) -> Grid:
     """Split cells until the density is resolved, then leave out what lies far below its peak."""
     for _ in range(ROUNDS):
-        cells, parts = _unresolved(grid, straight, most)
+        cells, parts = _unresolved(grid, straight, most, drop)
         if cells.size == 0:
             break
         grid = _split(function, grid, cells, parts)
@@ -68,7 +68,7 @@ def _finite(value: FloatArray) -> FloatArray:
     return np.where(np.isfinite(value), value, LOWEST)
 
 
-def _unresolved(grid: Grid, straight: float, most: int) -> tuple[IntArray, IntArray]:
+def _unresolved(grid: Grid, straight: float, most: int, drop: float) -> tuple[IntArray, IntArray]:
     """The cells to split, each by its left point, and into how many parts."""
     psi, value = grid.psi, grid.value
     width = np.diff(psi)
@@ -90,8 +90,8 @@ def _unresolved(grid: Grid, straight: float, most: int) -> tuple[IntArray, IntAr
         counts = np.diff(grid.start)
         below = np.repeat(np.where(counts > most, np.inf, grid.best), counts)[:-1] - highest
         rounding = 64 * np.finfo(float).eps * np.maximum(np.abs(value[:-1]), np.abs(value[1:]))
-        allowed = straight * np.exp(np.clip(below, 0.0, DROP) / 4) + rounding
-        split = (below < DROP) & (bend > allowed) & (width > 4e-15 * np.maximum(np.abs(psi[:-1]), np.abs(psi[1:])))
+        allowed = straight * np.exp(np.clip(below, 0.0, drop) / 4) + rounding
+        split = (below < drop) & (bend > allowed) & (width > 4e-15 * np.maximum(np.abs(psi[:-1]), np.abs(psi[1:])))
         parts = np.clip(np.ceil(np.sqrt(bend / allowed)), 2, 12)
     cells = np.flatnonzero(split)
     return cells, parts[cells].astype(np.int64)

@@ -18,6 +18,8 @@ from noisewise.model.arrays import FloatArray, IntArray
 COUNTS = (9, 17, 33, 65)
 RANGE = 11.0
 """The difference is interpolated where the posterior is above e^-11 of its peak, and held constant beyond."""
+EVERYWHERE = 18.0
+"""How far below the peak the exact density is refined where no interpolation serves."""
 AGREE = 4e-3
 """Half as many points must give the same log density to this, weighted by the density: then all of them err far less."""
 
@@ -146,8 +148,11 @@ def _everywhere(log_prior: Likelihood, collapsed: Likelihood, exact: Exact, line
             worst = max(worst, float((np.minimum(rest, 1.0) * np.exp(np.minimum(value - highest, 0.0))).max(initial=0.0)))
             return value
 
-        start = np.union1d(line.grid.psi[line.grid.rows(int(g))], psi[g])[None, :]
-        pieces[int(g)] = grids.refine(posterior, grids.begin(posterior, start))
+        own = line.grid.psi[line.grid.rows(int(g))]
+        edges = psi[g][(psi[g] < own[0]) | (psi[g] > own[-1])]
+        near = np.append(edges[edges < own[0]][-2:], edges[edges > own[-1]][:2])
+        start = np.union1d(own, near)[None, :]
+        pieces[int(g)] = grids.refine(posterior, grids.begin(posterior, start), drop=EVERYWHERE)
         error[g] = worst
 
     def assemble(grid: Grid, values: dict[int, FloatArray]) -> Grid:

@@ -6,7 +6,7 @@ have a phi that decays along one direction only slowly; so for each w1 the w2 ar
 |phi| peaks, and the number of terms hardly depends on the correlation.
 """
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,27 +16,31 @@ from noisewise.inference.law import Law
 from noisewise.inference.tilt import log_mean_exp, window
 from noisewise.model.arrays import FloatArray, IntArray
 
-CHUNK = 24
+PIECE = 1 << 11
+"""Thetas that are tilted together."""
+TERMS = 1 << 14
+"""Harmonics of all thetas that are summed together."""
 OUTSIDE = 20.0
 """The window leaves out e^-20 of each sum on either side."""
-TOLERANCE = 1e-5
-REACH = 5.6
-"""Harmonics run to this many inverse sds at first: e^{-5.6^2/2} is 2e-7."""
+TOLERANCE = 1e-4
+REACH = 5.0
+"""Harmonics run to this many inverse sds at first: e^{-5^2/2} is 4e-6."""
 GROW = 1.5
-MOST = 1 << 17
+MOST = 1 << 14
 """Harmonics of one theta."""
+FURTHEST = 1 << 12
 
 
 def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
     """log p(y | theta) and its relative numerical error, for a law of two statistics at each theta of the batch."""
     value, error = np.empty(sums.n.shape), np.empty(sums.n.shape)
-    for start in range(0, sums.n.size, CHUNK):
-        rows = slice(start, start + CHUNK)
-        value[rows], error[rows] = _chunk(law.value[rows], law.weight[rows], law.atoms, sums.take(rows))
+    for start in range(0, sums.n.size, PIECE):
+        rows = slice(start, start + PIECE)
+        value[rows], error[rows] = _piece(law.value[rows], law.weight[rows], law.atoms, sums.take(rows))
     return value, error
 
 
-def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -> tuple[FloatArray, FloatArray]:
+def _piece(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -> tuple[FloatArray, FloatArray]:
     variance = sums.scale**2 if sums.gaussian else np.zeros(sums.scale.shape)
     limit = np.full(sums.scale.shape, np.inf) if sums.gaussian else (1 - 1e-7) / sums.scale
     log_factor, slope, weight, centred, distance, total_mean = _tilt(value, weight, sums.n, sums.y, limit, variance)
@@ -44,12 +48,8 @@ def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
     if sums.gaussian:
         log_factor += 0.5 * (variance * slope**2).sum(axis=1) + np.log(sums.scale * np.sqrt(2 * np.pi)).sum(axis=1)
     sides = [window(centred[:, :, j], weight, sums.n, variance[:, j], OUTSIDE) for j in (0, 1)]
-    against, widths = [], []
-    for j, (below, above) in enumerate(sides):
-        kernel, width = _kernel(j, below, above, slope, distance, total_mean, variance, sums)
-        against.append(kernel)
-        widths.append(width)
-    width = np.stack(widths, axis=1)
+    against = [_Kernel.of(j, *sides[j], slope, distance, total_mean, variance, sums) for j in (0, 1)]
+    width = np.stack([kernel.width for kernel in against], axis=1)
     covariance = sums.n[:, None, None] * np.einsum("bm,bmd,bme->bde", weight, centred, centred)
     covariance += np.eye(2) * (variance + 1e-24 * width**2)[:, :, None]
     nodes = weight.shape[1] - atom_count
@@ -57,93 +57,135 @@ def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
     cap = np.floor(np.maximum(nodes / 2 - 12, 1) / 0.75 * width / (2 * np.pi * span))  # what the nodes resolve
     if sums.lattice:
         cap = np.floor(width / 2)
-    total, error = _series(weight, centred, sums.n, width, covariance, against, cap)
+    total, error = _series(_Law(weight, centred, sums.n, width, covariance, cap), against)
     with np.errstate(divide="ignore", invalid="ignore"):
         return log_factor + np.log(np.maximum(total, 0.0)), np.where(total > 0, error, np.inf)
 
 
-def _kernel(
-    j: int, below: FloatArray, above: FloatArray, slope: FloatArray, distance: FloatArray, total_mean: FloatArray,
-    variance: FloatArray, sums: Sums,
-) -> tuple[Callable[[FloatArray], kernels.ComplexArray], FloatArray]:
-    """The noise of one statistic against harmonics (batch, k), and the window's width."""
-    if sums.gaussian:
-        z = (distance[:, j] - variance[:, j] * slope[:, j])[:, None]
-        spread = variance[:, j, None]
-        return lambda w: np.exp(-0.5 * spread * w**2) * kernels.turn(-w * z), below + above
-    p, q = (1 / sums.scale[:, j] - slope[:, j])[:, None], (1 / sums.scale[:, j] + slope[:, j])[:, None]
-    if sums.lattice:
-        origin = np.round(total_mean[:, j])
-        offset = total_mean[:, j] - origin
-        low, high = np.floor(offset - below) - 1, np.ceil(offset + above) + 1
-        z = (distance[:, j] + offset)[:, None]
-        shift = offset[:, None]
-        return (
-            lambda w: kernels.turn(w * shift) * kernels.laplace_sum(w, low[:, None], high[:, None], z, p, q),
-            high - low + 1,
-        )
-    pad = 0.02 * (below + above)
-    low, high = (-below - pad)[:, None], (above + pad)[:, None]
-    z = distance[:, j, None]
-    return lambda w: kernels.laplace_integral(w, low, high, z, p, q), (high - low)[:, 0]
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """The tilted law of one record, and of the sums' window."""
+
+    weight: FloatArray  # (batch, m)
+    centred: FloatArray  # (batch, m, 2)
+    n: FloatArray  # (batch,)
+    width: FloatArray  # (batch, 2)
+    covariance: FloatArray  # (batch, 2, 2), of the sums
+    cap: FloatArray  # (batch, 2): the highest harmonics
+
+    def take(self, rows: IntArray) -> "_Law":
+        return _Law(*(getattr(self, name)[rows] for name in ("weight", "centred", "n", "width", "covariance", "cap")))
 
 
-def _series(
-    weight: FloatArray, centred: FloatArray, n: FloatArray, width: FloatArray, covariance: FloatArray,
-    against: list[Callable[[FloatArray], kernels.ComplexArray]], cap: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
-    """The double sum, with more harmonics until those at its rim no longer count."""
-    delta = 2 * np.pi / width
-    sd = np.sqrt(np.einsum("bdd->bd", covariance))
-    lean = -covariance[:, 0, 1] / covariance[:, 1, 1] * delta[:, 0] / delta[:, 1]  # where |phi| peaks: k2 = lean k1
-    given = np.sqrt(np.maximum(1 - (covariance[:, 0, 1] / (sd[:, 0] * sd[:, 1])) ** 2, 1e-6))
-    reach = REACH
-    while True:
-        rows = int(np.ceil((reach / (sd[:, 0] * given * delta[:, 0])).max())) + 1
-        half = int(np.ceil((reach / (sd[:, 1] * delta[:, 1])).max())) + 1
-        rows, half = int(min(rows, cap[:, 0].max())), int(min(half, cap[:, 1].max()))
-        total, rim = _sum(weight, centred, n, delta, lean, rows, half, against, cap)
-        total, rim = total / width.prod(axis=1), rim / width.prod(axis=1)
-        error = rim / np.maximum(np.abs(total), 1e-300)
-        full = rows >= cap[:, 0].max() and half >= cap[:, 1].max()
-        if np.all(error < TOLERANCE) or full or GROW**2 * rows * half > MOST:
-            return total, error
+@dataclass(frozen=True, slots=True)
+class _Kernel:
+    """The noise of one statistic against harmonics: normal, or Laplace over a window of numbers or of whole numbers."""
+
+    kind: str
+    low: FloatArray
+    high: FloatArray
+    z: FloatArray
+    p: FloatArray
+    q: FloatArray
+    spread: FloatArray
+    offset: FloatArray
+    width: FloatArray  # all (batch,)
+
+    @classmethod
+    def of(
+        cls, j: int, below: FloatArray, above: FloatArray, slope: FloatArray, distance: FloatArray, total_mean: FloatArray,
+        variance: FloatArray, sums: Sums,
+    ) -> "_Kernel":  # fmt: skip
+        spread, nothing = variance[:, j], np.zeros(sums.n.shape)
+        p, q = 1 / sums.scale[:, j] - slope[:, j], 1 / sums.scale[:, j] + slope[:, j]
+        if sums.gaussian:
+            return cls("normal", -below, above, distance[:, j] - spread * slope[:, j], p, q, spread, nothing, below + above)
+        if sums.lattice:
+            offset = total_mean[:, j] - np.round(total_mean[:, j])
+            low, high = np.floor(offset - below) - 1, np.ceil(offset + above) + 1
+            return cls("whole", low, high, distance[:, j] + offset, p, q, spread, offset, high - low + 1)
+        pad = 0.02 * (below + above)
+        return cls("laplace", -below - pad, above + pad, distance[:, j], p, q, spread, nothing, below + above + 2 * pad)
+
+    def take(self, rows: IntArray) -> "_Kernel":
+        names = ("low", "high", "z", "p", "q", "spread", "offset", "width")
+        return _Kernel(self.kind, *(getattr(self, name)[rows] for name in names))
+
+    def __call__(self, most: int) -> kernels.ComplexArray:
+        """At harmonics 0 to `most`: (batch, most + 1)."""
+        w = 2 * np.pi / self.width[:, None] * np.arange(most + 1.0)
+        low, high, z, p, q = (column[:, None] for column in (self.low, self.high, self.z, self.p, self.q))
+        if self.kind == "normal":
+            return np.asarray(np.exp(-0.5 * self.spread[:, None] * w**2) * kernels.turn(-w * z))
+        if self.kind == "whole":
+            return np.asarray(kernels.turn(w * self.offset[:, None]) * kernels.laplace_sum(w, low, high, z, p, q))
+        return kernels.laplace_integral(w, low, high, z, p, q)
+
+
+def _series(law: _Law, against: list[_Kernel]) -> tuple[FloatArray, FloatArray]:
+    """The double sum, with more harmonics until they change nothing. Thetas that need about as many go together."""
+    delta = 2 * np.pi / law.width
+    sd = np.sqrt(np.einsum("bdd->bd", law.covariance))
+    given = np.sqrt(np.maximum(1 - (law.covariance[:, 0, 1] / (sd[:, 0] * sd[:, 1])) ** 2, 1e-4))
+    need = np.stack([1 / (sd[:, 0] * given * delta[:, 0]), 1 / (sd[:, 1] * delta[:, 1])], axis=1)
+    total, error = np.zeros(law.n.shape), np.full(law.n.shape, np.inf)
+    todo, reach = np.arange(law.n.size), REACH
+    while todo.size:
+        wanted = np.minimum(np.ceil(reach * need[todo]) + 1, law.cap[todo]).astype(np.int64)
+        order = np.argsort(wanted.prod(axis=1))
+        todo, wanted = todo[order], wanted[order]
+        before = total[todo].copy()
+        start = 0
+        while start < todo.size:
+            size = max(1, TERMS // int((wanted[start] + 1).prod() * 2 + 1))
+            rows = slice(start, start + size)
+            most = wanted[rows].max(axis=0)
+            some = law.take(todo[rows])
+            made, rim = _sum(some, int(most[0]), int(most[1]), [kernel.take(todo[rows]) for kernel in against])
+            area = some.width.prod(axis=1)
+            total[todo[rows]], error[todo[rows]] = made / area, rim / np.maximum(np.abs(made), 1e-300)
+            start += size
+        if reach > REACH:
+            error[todo] = np.minimum(error[todo], np.abs(total[todo] - before) / np.maximum(np.abs(total[todo]), 1e-300))
+        full = (wanted >= law.cap[todo]).all(axis=1) | (GROW**2 * wanted.prod(axis=1) > MOST)
+        todo = todo[(error[todo] > TOLERANCE) & ~full]
         reach *= GROW
+    return total, error
 
 
-def _sum(
-    weight: FloatArray, centred: FloatArray, n: FloatArray, delta: FloatArray, lean: FloatArray, rows: int, half: int,
-    against: list[Callable[[FloatArray], kernels.ComplexArray]], cap: FloatArray,
-) -> tuple[FloatArray, FloatArray]:
+def _sum(law: _Law, rows: int, half: int, against: list[_Kernel]) -> tuple[FloatArray, FloatArray]:
     """The sum over |k1| <= rows and |k2 - lean k1| <= half; and the size of what lies at the rim."""
-    batch = n.size
+    batch = law.n.size
+    delta = 2 * np.pi / law.width
+    lean = -law.covariance[:, 0, 1] / law.covariance[:, 1, 1] * delta[:, 0] / delta[:, 1]  # |phi| peaks at k2 = lean k1
     k1 = np.arange(rows + 1)
-    middle = np.round(np.clip(lean, -MOST / (rows + 1), MOST / (rows + 1))[:, None] * k1).astype(np.int64)  # (batch, rows + 1)
+    limit = FURTHEST / (rows + 1)
+    middle = np.round(np.clip(lean, -limit, limit)[:, None] * k1).astype(np.int64)  # (batch, rows + 1)
     furthest = int(np.abs(middle).max()) + half
-    first = _powers(delta[:, 0, None] * centred[:, :, 0], rows)  # (batch, rows + 1, m): e^{ikx} - 1
-    second = _powers(delta[:, 1, None] * centred[:, :, 1], furthest)
-    at = second[np.arange(batch)[:, None], np.abs(middle)]
-    at = np.where((middle < 0)[:, :, None], at.conj(), at)
-    left = first + at + first * at
+    first = _powers(delta[:, 0, None] * law.centred[:, :, 0], rows)  # (batch, rows + 1, m): e^{ikx} - 1
+    second = _powers(delta[:, 1, None] * law.centred[:, :, 1], furthest)
+    if middle.any():
+        at = second[np.arange(batch)[:, None], np.abs(middle)]
+        at = np.where((middle < 0)[:, :, None], at.conj(), at)
+        first = first + at + first * at
+    first *= law.weight[:, None, :]
     band = np.concatenate([second[:, half:0:-1].conj(), second[:, : half + 1]], axis=1)  # (batch, 2 half + 1, m)
-    weighted = left * weight[:, None, :]
-    less_one = weighted @ band.transpose(0, 2, 1)
-    less_one += weighted.sum(axis=2)[:, :, None] + (band @ weight[:, :, None].astype(complex))[:, None, :, 0]
+    less_one = first @ band.transpose(0, 2, 1)
+    less_one += first.sum(axis=2)[:, :, None] + (band @ law.weight[:, :, None].astype(complex))[:, None, :, 0]
     k2 = middle[:, :, None] + np.arange(-half, half + 1)  # (batch, rows + 1, 2 half + 1)
-    size, phase = kernels.power(less_one, n[:, None, None])
-    transform = np.exp(size) * kernels.turn(phase)
-    along1 = against[0](delta[:, 0, None] * k1)
-    along2 = against[1](delta[:, 1, None] * np.arange(furthest + 1.0))
+    size, phase = kernels.power(less_one, law.n[:, None, None])
+    along1, along2 = against[0](rows), against[1](furthest)
     noise2 = along2[np.arange(batch)[:, None, None], np.abs(k2)]
-    noise2 = np.where(k2 < 0, noise2.conj(), noise2)
-    term = transform * along1[:, :, None] * noise2
-    counted = (k1[None, :, None] <= cap[:, 0, None, None]) & (np.abs(k2) <= cap[:, 1, None, None])
-    term = np.where(counted, term, 0.0)
-    twice = np.where(k1 == 0, 1.0, 2.0)[None, :]
-    magnitude = np.abs(term)
-    total = (twice * term.real.sum(axis=2)).sum(axis=1)
-    rim = 2 * magnitude[:, -1].sum(axis=1) * rows / 4 + 2 * (magnitude[:, :, 0] + magnitude[:, :, -1]).sum(axis=1) * half / 4
-    return total, rim
+    np.conjugate(noise2, out=noise2, where=k2 < 0)
+    noise2 *= along1[:, :, None]
+    size = np.exp(size)
+    size[(k1[None, :, None] > law.cap[:, 0, None, None]) | (np.abs(k2) > law.cap[:, 1, None, None])] = 0.0
+    real = size * (np.cos(phase) * noise2.real - np.sin(phase) * noise2.imag)
+    twice = np.where(k1 == 0, 1.0, 2.0)
+    total = real.sum(axis=2) @ twice
+    top = np.abs(noise2[:, -1]) * size[:, -1]
+    sides = [np.abs(noise2[:, :, j]) * size[:, :, j] for j in (0, -1)]
+    return total, 2 * (top.sum(axis=1) + (sides[0] + sides[1]).sum(axis=1))
 
 
 def _powers(angle: FloatArray, most: int) -> kernels.ComplexArray:

@@ -15,7 +15,7 @@ from noisewise.inference.grid import Grid
 from noisewise.inference.line import AGREE, Exact
 from noisewise.model.arrays import FloatArray, IntArray
 
-DENSE = 65
+DENSE = 49
 COUNTS = (5, 9, 17, 33)
 RANGE = 14.0
 EXACT = 0.8
@@ -82,11 +82,8 @@ def solve(
             crude = np.einsum("ti,gij,sj->gts", half, gap[:, ::2, ::2], half, optimize=True)
             top = value[todo].max(axis=(1, 2), keepdims=True)
             miss = (np.abs(fine - crude) * np.exp(value[todo] - top)).max(axis=(1, 2))
-            settled = miss < 4 * AGREE
-            if count == COUNTS[-1]:
-                error[todo] += miss
-            else:
-                error[todo[settled]] += miss[settled] ** 1.5
+            settled = miss < (10 * AGREE if count < 17 else 0.1)
+            error[todo] += np.where(settled | (count == COUNTS[-1]), np.minimum(miss, 1.0) ** 1.5, 0.0)
         todo, known = todo[~settled], gap[~settled]
         if todo.size == 0:
             break
