@@ -41,9 +41,7 @@ def settings() -> list[Setting]:
     low, high = (2 * ((1 - q) ** (-1 / 8) - 1) for q in (0.025, 0.975))
     for outside in ("redact", "clamp"):
         for n in (1, 10, 100, 1000):
-            out += [
-                Setting(families.Exponential(), gamma, Bounds(low, high, outside=outside), n, e) for e in (0.1, 1.0, 10.0)
-            ]
+            out += [Setting(families.Exponential(), gamma, Bounds(low, high, outside=outside), n, e) for e in (0.1, 1.0, 10.0)]
     one_parameter = (
         (families.Poisson(), priors.Gamma(4, 2), (0, 6)),
         (families.Geometric(), priors.Beta(4, 6), (1, 8)),
@@ -143,7 +141,7 @@ def main() -> int:
         print(f"{line}  {state}")
     failed = sum(state == "FAIL" for _, state in lines)
     minutes = (time.perf_counter() - start) / 60
-    print(f"{len(lines)} lines, {failed} failed, {sum(s in repeat for s in chosen)} settings repeated, {minutes:.1f} minutes this time")
+    print(f"{len(lines)} lines, {failed} failed, {len(repeat)} settings repeated, {minutes:.1f} minutes this time")
     return 1 if failed else 0
 
 

@@ -162,7 +162,7 @@ def load(path: str | os.PathLike[str]) -> Release:
 
 
 def load_many(path: str | os.PathLike[str]) -> list[Release]:
-    """Read many releases: a file with one release on each line (.jsonl), or a folder of *.json files in the order of their names."""
+    """Read many releases: a file with one release on each line (.jsonl), or a folder of .json files in the order of names."""
     where = Path(path)
     if where.is_dir():
         files = sorted(file for file in where.iterdir() if file.suffix == ".json" and file.is_file())

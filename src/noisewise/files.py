@@ -20,6 +20,17 @@ def check_writable(path: Path, size: int) -> None:
         raise OutputError(f"cannot write to {path}: {_reason(error)}; choose another place.") from None
 
 
+def check_folder(path: Path) -> None:
+    """Refuse, before a long run, a path whose folder takes no file, or that is a folder itself."""
+    try:
+        if path.is_dir():
+            raise OutputError(f"{path} is a folder; say which file to write.")
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except (OSError, UnicodeError) as error:
+        raise OutputError(f"cannot write to {path}: {_reason(error)}; choose another place.") from None
+
+
 def write_once(path: Path, data: bytes) -> None:
     """Write, flush to disk and only then give the file its name. A file that holds other content is never replaced."""
     try:

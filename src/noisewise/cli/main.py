@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+from noisewise.cli.infer import infer
 from noisewise.cli.ledger import app as ledger_app
 from noisewise.cli.release import ReleaseCommand, release
 from noisewise.errors import UnsavedRelease
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.add_typer(ledger_app, name="ledger")
 app.command(cls=ReleaseCommand)(release)
+app.command()(infer)
 
 
 def _version(wanted: bool) -> None:

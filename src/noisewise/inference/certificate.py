@@ -24,6 +24,8 @@ class Certificate:
     autocorrelation: float | None = None
     evaluations: int | None = None
     """Exact likelihood evaluations."""
+    peaks: int = 1
+    """Separate peaks of the posterior, of one parameter."""
     assumptions: tuple[str, ...] = ()
 
     @property
@@ -34,6 +36,11 @@ class Certificate:
             found.append(
                 f"the release and the model disagree: under the prior a statistic this far out has probability "
                 f"{self.predictive_tail:.1g}; check the prior, the bounds and n."
+            )
+        if self.peaks > 1:
+            found.append(
+                f"the posterior has {self.peaks} separate peaks: look at the picture, for mean and sd describe none of them. "
+                "Redacted records can leave two explanations; a prior that knows better, or a release with clamp, tells them apart."
             )
         if self.numerical_error is not None and self.numerical_error > 0.01:
             found.append(f"the numerical error is large ({self.numerical_error:.2g}); compare with another method.")

@@ -15,9 +15,7 @@ _UNIT, _UNIT_WEIGHT = np.polynomial.legendre.leggauss(ORDER)
 _REACH = 8.5
 
 
-def log_likelihood(
-    mean: FloatArray, covariance: FloatArray, y: FloatArray, scale: FloatArray, gaussian: bool
-) -> FloatArray:
+def log_likelihood(mean: FloatArray, covariance: FloatArray, y: FloatArray, scale: FloatArray, gaussian: bool) -> FloatArray:
     """log p(y | theta), shape (batch,), from the mean (batch, d) and covariance (batch, d, d) of the sum."""
     d = mean.shape[1]
     with np.errstate(all="ignore"):  # a theta whose moments are not finite is impossible: NaN
@@ -73,7 +71,9 @@ def _slope(z: FloatArray, v: FloatArray, b: FloatArray) -> FloatArray:
 
 def _log_erfcx(x: FloatArray) -> FloatArray:
     low = x < -5
-    return np.asarray(np.where(low, x * x + np.log(special.erfc(np.where(low, x, 0.0))), np.log(special.erfcx(np.where(low, 0.0, x)))))
+    return np.asarray(
+        np.where(low, x * x + np.log(special.erfc(np.where(low, x, 0.0))), np.log(special.erfcx(np.where(low, 0.0, x))))
+    )
 
 
 def _two(z: FloatArray, covariance: FloatArray, scale: FloatArray) -> FloatArray:

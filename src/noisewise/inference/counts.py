@@ -2,9 +2,9 @@
 
   p(s | y) proportional to prod_j Gamma(a_j + s_j)/s_j! noise(y_j - s_j)   on   sum s = n.
 A sweep pairs the categories at random. Within a pair the total is fixed and one count is slice-sampled on the whole
-numbers; then both are proposed afresh from their Beta-binomial prior and accepted on the ratio of the noise, and
-last it walks in its logarithm, without which small concentrations mix badly. All pairs and chains move at once. What is reported comes from the mixture of
-Dirichlet(a + s) over the sweeps.
+numbers; then both are proposed afresh from their Beta-binomial prior and accepted on the ratio of the noise; where
+concentrations are small, a count also walks in its logarithm, and each such category meets one of the largest. All pairs
+and chains move at once. What is reported comes from the mixture of Dirichlet(a + s) over the sweeps.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,11 @@ class Chain:
 
 
 def sample(
-    y: FloatArray, n: float, concentration: FloatArray, noise: Noise, rng: np.random.Generator,
+    y: FloatArray,
+    n: float,
+    concentration: FloatArray,
+    noise: Noise,
+    rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> Chain:
     """Run until the means are as exact as ERROR asks."""
@@ -124,8 +128,10 @@ class _Pair:
     gaussian: bool
 
     def _each(self, change: Callable[[FloatArray], FloatArray]) -> "_Pair":
-        held = (self.y1, self.y2, self.a1, self.a2, self.scale1, self.scale2, self.total)
-        return _Pair(*(change(field) for field in held), self.gaussian)
+        y1, y2, a1, a2, scale1, scale2, total = map(
+            change, (self.y1, self.y2, self.a1, self.a2, self.scale1, self.scale2, self.total)
+        )
+        return _Pair(y1, y2, a1, a2, scale1, scale2, total, self.gaussian)
 
     def flat(self) -> "_Pair":
         """Every pair of every chain in one row."""

@@ -117,6 +117,32 @@ class Density:
         mass = self._cumulative[low] + self._mass[low] * np.expm1(x * self._rise[low]) / np.expm1(self._rise[low])
         return np.asarray(mass / np.add.reduceat(self._mass, self.start[:-1]))
 
+    def curve(self, group: int, tail: float = 0.002) -> tuple[FloatArray, FloatArray]:
+        """theta and its density there, without the last of either tail."""
+        rows = slice(self.start[group], self.start[group + 1])
+        theta = self.axis.theta(self.psi[rows])
+        low, high = self.quantile(np.array([tail, 1 - tail]))[group]
+        keep = (theta >= low) & (theta <= high)
+        return theta[keep], np.exp(self.log_density[rows] - self.axis.log_jacobian(self.psi[rows]))[keep]
+
+    def peaks(self, group: int, least: float = 0.005) -> int:
+        """Runs of high density, each of mass at least `least`, between which it falls to a third of the lower peak."""
+        rows = slice(self.start[group], self.start[group + 1])
+        value, mass = self.log_density[rows], self._mass[rows]
+        count, start = 1, 0
+        while True:
+            # The deepest valley, as seen from the highest points on either side of it.
+            left, right = np.maximum.accumulate(value[start:]), np.maximum.accumulate(value[start:][::-1])[::-1]
+            depth = np.minimum(left, right) - value[start:]
+            valley = int(np.argmax(depth > np.log(3)))
+            if not depth[valley] > np.log(3):
+                return count
+            end = valley + int(np.argmax(depth[valley:] == 0))
+            lowest = start + valley + int(np.argmin(value[start + valley : start + end + 1]))
+            if mass[start:lowest].sum() > least and mass[lowest:].sum() > least:
+                count += 1
+            start = lowest + 1
+
     def _invert(self, q: FloatArray, group: IntArray) -> FloatArray:
         total = self._cumulative[self.start[1:] - 1] + self._mass[self.start[1:] - 1]
         # One search over all groups: group + cdf increases throughout.

@@ -17,6 +17,8 @@ from noisewise.model.moments import released_moments
 
 ORDERS = (32, 64, 128, 256, 512)
 """Quadrature nodes on either side of the peak: more where the likelihood needs more harmonics."""
+FEW, FEW_ORDER = 3, 256
+"""So few records hardly smooth the noise's kink, and their integral needs more nodes."""
 PIECE = 1 << 13
 """Thetas whose laws are held at once."""
 
@@ -85,6 +87,8 @@ class Evidence:
         """log p(y | theta) without approximation, and its relative numerical error."""
         value, error = np.zeros(len(theta)), np.zeros(len(theta))
         todo = np.flatnonzero(self.n[group] > 0)
+        if np.any(self.n[group[todo]] <= FEW):
+            least_order = max(least_order, FEW_ORDER if self.dimension == 1 else ORDERS[2])
         for order in ORDERS if self.dimension == 1 else ORDERS[:3]:
             if order < least_order:
                 continue
@@ -124,7 +128,7 @@ def gather(releases: Sequence[Release]) -> Evidence:
         off = np.abs(y / spacing - np.round(y / spacing)) > 1e-6
         if off.any():
             raise UnsupportedCombination(
-                f"the statistic {y[off][0]:g} is no multiple of the noise's step {spacing[0]:g}: such a release cannot be; check it."
+                f"the statistic {y[off][0]:g} is no multiple of the noise's step {spacing[0]:g}: no release is so; check it."
             )
     standardised = first.coordinates == "standardised"
     return Evidence(first.family, first.bounds, standardised, gaussian, first.noise.discrete, steps, n, y, scale)

@@ -98,7 +98,8 @@ def _with_noise(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArr
         size = np.exp(size - 0.5 * variance[rows, None] * omega**2)
         return size * np.cos(phase - omega * z[rows, None]), size
 
-    return _series(law, width, _most(law, width, 0), term)
+    most = np.full(width.shape, np.inf) if sums.lattice else _most(law, width, 0)  # whole numbers are no quadrature
+    return _series(law, width, most, term)
 
 
 def _on_lattice(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -163,7 +164,7 @@ def _most(law: Tilted, width: FloatArray, atom_count: int) -> FloatArray:
     """The highest harmonic that this many Gauss nodes resolve over the range of the values."""
     nodes = law.weight.shape[1] - atom_count
     span = np.ptp(law.centred[:, :nodes], axis=1)
-    return np.floor(np.maximum(nodes / 2 - 12, 1) / 0.75 * width / (2 * np.pi * span))
+    return np.asarray(np.floor(np.maximum(nodes / 2 - 12, 1) / 0.75 * width / (2 * np.pi * span)))
 
 
 def _series(

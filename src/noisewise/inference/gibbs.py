@@ -12,7 +12,7 @@ import numpy as np
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.evidence import Evidence
-from noisewise.model.arrays import FloatArray
+from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.moments import bounded_moments, interval_moments
 from noisewise.model.priors import Prior
 
@@ -64,7 +64,10 @@ class Model:
             )
         return State(posterior.draw(rng, len(full)), full, self._sigma2(rng, released, state))
 
-    def _valid(self, rng, propose, released_mean, released_covariance, state):  # type: ignore[no-untyped-def]
+    def _valid(
+        self, rng: np.random.Generator, propose: Callable[[IntArray], FloatArray], released_mean: FloatArray,
+        released_covariance: FloatArray, state: State,
+    ) -> tuple[Prior, FloatArray]:  # fmt: skip
         """Draw the full statistic anew where the conjugate update is undefined, and only there."""
         rows = np.arange(len(self.y))
         full = propose(rows)
@@ -141,7 +144,13 @@ class Model:
 
 
 def chains(
-    evidence: Evidence, prior: Prior, variant: str, count: int, steps: int, rng: np.random.Generator, burn_in: int = BURN_IN,
+    evidence: Evidence,
+    prior: Prior,
+    variant: str,
+    count: int,
+    steps: int,
+    rng: np.random.Generator,
+    burn_in: int = BURN_IN,
     progress: Callable[[float], None] | None = None,
 ) -> FloatArray:
     """theta of `count` chains over `steps` steps after burn-in, (steps, chains, p)."""
@@ -209,4 +218,4 @@ def _root(covariance: FloatArray) -> FloatArray:
 def _ridge(covariance: FloatArray) -> FloatArray:
     d = covariance.shape[1]
     diagonal = np.einsum("bdd->bd", covariance)
-    return covariance + np.eye(d) * (1e-12 * diagonal + 1e-290)[:, :, None]
+    return np.asarray(covariance + np.eye(d) * (1e-12 * diagonal + 1e-290)[:, :, None])

@@ -124,7 +124,7 @@ class Posteriors(Sequence[Posterior]):
     def table(self) -> list[dict[str, Any]]:
         """One row for each number of each release: dataset, column, description, n, name, mean, sd, 5, 50 and 95 %, method."""
         figures = _figures(self._posteriors)
-        rows = []
+        rows: list[dict[str, Any]] = []
         for index, (posterior, release) in enumerate(zip(self._posteriors, self._releases, strict=True)):
             about = {"release": index, "dataset": release.dataset, "column": release.column, "description": release.description}
             held = figures.get(index) or [dict(row) for row in posterior.summary()]
@@ -213,7 +213,9 @@ class _Solver:
     def _check_reach(self, name: str) -> None:
         d, p = self.problem.evidence[0].dimension, len(self.problem.family.parameters)
         if p > 2 or any(q.size > 1 for q in self.problem.family.parameters):
-            raise UnsupportedCombination(f"{name} serves one or two parameters, the {self.problem.family.kind} family has more; use 'gibbs'.")
+            raise UnsupportedCombination(
+                f"{name} serves one or two parameters, the {self.problem.family.kind} family has more; use 'gibbs'."
+            )
         if d > 2 and (name == "exact" or not all(e.gaussian for e in self.problem.evidence)):
             raise UnsupportedCombination(f"{name} serves one or two statistics with this noise, here are {d}; use method='gibbs'.")
 
@@ -244,9 +246,7 @@ class _Solver:
     def _counts(self, group: int, reason: str) -> View:
         evidence, concentration = self._categorical(group)
         rng = np.random.default_rng(self.seeds.spawn(1)[0])
-        chain = counts.sample(
-            evidence.y[0], float(evidence.n[0]), concentration, evidence.noise(), rng, self.progress
-        )
+        chain = counts.sample(evidence.y[0], float(evidence.n[0]), concentration, evidence.noise(), rng, self.progress)
         return CountsView(self.problem.take(np.array([group])), chain, concentration, float(evidence.n[0]), "exact", reason)
 
     def _naive_counts(self, group: int, reason: str) -> View:
@@ -260,7 +260,7 @@ class _Solver:
         if len(self.problem.evidence) > 1:
             raise UnsupportedCombination("several releases of a categorical cannot be combined yet; infer from one at a time.")
         prior = self.problem.prior_of(group)
-        return self.problem.evidence[0].take(_rows(group)), np.array(prior.concentration, dtype=float)  # type: ignore[attr-defined]
+        return self.problem.evidence[0].take(_rows(group)), np.asarray(prior.concentration, dtype=np.float64)  # type: ignore[attr-defined]
 
     def _gibbs(self, group: int, reason: str) -> View:
         if len(self.problem.evidence) > 1:
@@ -296,7 +296,7 @@ def _check(releases: Sequence[Release], method: str, draws: int) -> None:
         raise UnsupportedCombination("there is no release to infer from.")
     for one in releases:
         if not isinstance(one, Release):
-            raise UnsupportedCombination(f"release must be a noisewise release, got {type(one).__name__}; noisewise.load reads one.")
+            raise UnsupportedCombination(f"release must be a noisewise release, got {type(one).__name__}; load() reads one.")
     if any(one.family != releases[0].family for one in releases):
         kinds = ", ".join(sorted({one.family.kind for one in releases}))
         raise UnsupportedCombination(f"the releases are of different families ({kinds}); infer from each by itself.")

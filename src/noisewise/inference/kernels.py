@@ -80,7 +80,9 @@ def _geometric(w: FloatArray, start: FloatArray, end: FloatArray, rate: FloatArr
     return np.asarray(np.where(count > 0, first * ratio, 0.0))
 
 
-def gaussian_sum(w: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, sd: FloatArray, slope: FloatArray) -> ComplexArray:
+def gaussian_sum(
+    w: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, sd: FloatArray, slope: FloatArray
+) -> ComplexArray:
     """The sum over whole s near z of e^{-i w s} exp(-(z - s)^2 / 2 sd^2 + slope (z - s) - slope^2 sd^2 / 2), sd small.
 
     low, high, z, sd and slope have shape (batch,).

@@ -82,7 +82,9 @@ def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi
         if todo.size == 0:
             break
     out = replace(grid, value=value)
-    at_ends = np.maximum(*(np.maximum.reduceat(np.where(side, value, -np.inf), grid.start[:-1]) for side in _outside(grid, low, high)))
+    at_ends = np.maximum(
+        *(np.maximum.reduceat(np.where(side, value, -np.inf), grid.start[:-1]) for side in _outside(grid, low, high))
+    )
     failed[todo] = True
     failed |= at_ends > out.best - RANGE / 2  # the exact posterior reaches further than the collapsed one
     if failed.any():

@@ -16,6 +16,7 @@ from noisewise.inference.law import Law
 from noisewise.inference.tilt import log_mean_exp, window
 from noisewise.model.arrays import FloatArray, IntArray
 
+DIRECT = 2
 PIECE = 1 << 11
 """Thetas that are tilted together."""
 TERMS = 1 << 14
@@ -33,11 +34,25 @@ FURTHEST = 1 << 12
 
 def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
     """log p(y | theta) and its relative numerical error, for a law of two statistics at each theta of the batch."""
-    value, error = np.empty(sums.n.shape), np.empty(sums.n.shape)
-    for start in range(0, sums.n.size, PIECE):
-        rows = slice(start, start + PIECE)
+    value, error = np.empty(sums.n.shape), np.zeros(sums.n.shape)
+    many = np.flatnonzero(sums.n > DIRECT)
+    for start in range(0, many.size, PIECE):
+        rows = many[start : start + PIECE]
         value[rows], error[rows] = _piece(law.value[rows], law.weight[rows], law.atoms, sums.take(rows))
+    for row in np.flatnonzero(sums.n <= DIRECT):
+        value[row] = _direct(law.value[row], law.weight[row], sums.take(np.array([row])))
     return value, error
+
+
+def _direct(value: FloatArray, weight: FloatArray, sums: Sums) -> float:
+    """One or two records: the noise's density summed over their values. (t1, t2) lies on a curve, and phi hardly decays."""
+    if sums.n[0] == 2:
+        value = (value[:, None, :] + value[None, :, :]).reshape(-1, 2)
+        weight = (weight[:, None] * weight[None, :]).ravel()
+    z = np.abs(sums.y[0] - value) / sums.scale[0]
+    log_noise = -(z * z / 2 if sums.gaussian else z).sum(axis=1)
+    top = float(log_noise.max())
+    return top + float(np.log(np.exp(log_noise - top) @ weight)) + float(sums.log_constant.sum())
 
 
 def _piece(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -> tuple[FloatArray, FloatArray]:
@@ -56,7 +71,7 @@ def _piece(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
     span = np.ptp(centred[:, :nodes], axis=1)
     cap = np.floor(np.maximum(nodes / 2 - 12, 1) / 0.75 * width / (2 * np.pi * span))  # what the nodes resolve
     if sums.lattice:
-        cap = np.floor(width / 2)
+        cap = np.full(width.shape, float(FURTHEST)) if sums.gaussian else np.floor(width / 2)
     total, error = _series(_Law(weight, centred, sums.n, width, covariance, cap), against)
     with np.errstate(divide="ignore", invalid="ignore"):
         return log_factor + np.log(np.maximum(total, 0.0)), np.where(total > 0, error, np.inf)

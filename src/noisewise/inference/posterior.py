@@ -1,5 +1,6 @@
 """What `infer` returns: means, sds, quantiles, intervals and draws of each parameter, and how far to trust them."""
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
@@ -32,6 +33,10 @@ class View(ABC):
     @abstractmethod
     def certificate(self) -> Certificate:
         """How far to trust it."""
+
+    def curve(self, parameter: int) -> tuple[FloatArray, FloatArray] | None:
+        """theta and the density there, for a parameter of one number; None where there are only draws."""
+        return None
 
 
 class Posterior:
@@ -96,9 +101,24 @@ class Posterior:
         """The method, the reason for it, and how wrong the numbers may be."""
         return self._view.certificate()
 
+    def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
+        """theta and the posterior density there, to draw: from the density itself, or from draws, smoothed."""
+        if self._size_of(name) > 1:
+            raise ValueError(f"{name} is several numbers; a curve is drawn of one.")
+        found = self._view.curve(self._index(name))
+        if found is not None:
+            return found
+        from scipy.stats import gaussian_kde
+
+        draws = self.draws[name]
+        at = np.linspace(float(np.quantile(draws, 0.002)), float(np.quantile(draws, 0.998)), 300)
+        return at, np.asarray(gaussian_kde(draws)(at))
+
     def to_arviz(self) -> Any:
         """The draws as ArviZ data (an InferenceData, or a DataTree with ArviZ 1.x), one chain."""
-        import arviz
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # 0.23 announces 1.x on import
+            import arviz
 
         posterior = {name: values[None] for name, values in self.draws.items()}
         major = int(arviz.__version__.split(".")[0])

@@ -118,7 +118,9 @@ def example(family: Family) -> str:
     if family.prior is None:
         return "none"
     if family.prior.kind == "dirichlet":
-        return f"dirichlet(concentration={[1] * min(family.parameters[0].size, 3)}{'' if family.parameters[0].size <= 3 else ' ...'})"
+        return (
+            f"dirichlet(concentration={[1] * min(family.parameters[0].size, 3)}{'' if family.parameters[0].size <= 3 else ' ...'})"
+        )
     settings = {"alpha": 1, "beta": 1, "shape": 2, "rate": 20, "mean": 0, "sd": 10, "scale": 3, "strength": 1}
-    return f"{family.prior.kind}({', '.join(f'{f.name}={settings[f.name]}' for f in fields(family.prior))})"
-
+    names = [field.name for field in fields(family.prior)]  # type: ignore[arg-type]
+    return f"{family.prior.kind}({', '.join(f'{name}={settings[name]}' for name in names)})"

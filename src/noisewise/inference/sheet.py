@@ -40,7 +40,8 @@ class Sheet:
     def take(self, group: int) -> "Sheet":
         """One group."""
         rows = slice(group, group + 1)
-        return Sheet(*(field[rows] for field in (self.value, self.collapsed, self.outer, self.inner, self.error, self.points)))
+        value, collapsed, outer, inner = (field[rows] for field in (self.value, self.collapsed, self.outer, self.inner))
+        return Sheet(value, collapsed, outer, inner, self.error[rows], self.points[rows])
 
 
 def solve(
@@ -172,7 +173,7 @@ def _lagrange(nodes: FloatArray, at: FloatArray) -> FloatArray:
     hit = np.abs(away) < 1e-14
     share = sign / np.where(hit, 1.0, away)
     table = share / share.sum(axis=1, keepdims=True)
-    return np.where(hit.any(axis=1)[:, None], hit.astype(float), table)
+    return np.where(hit.any(axis=1, keepdims=True), hit.astype(float), table)
 
 
 def margins(sheet: Sheet, values: FloatArray) -> tuple[Grid, Grid]:

@@ -79,10 +79,10 @@ def window(
 
 def log_mean_exp(a: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log E e^a and the tilted weights. E a is about 0, and small exponents keep their digits by expm1."""
-    top = np.max(a, axis=1)
+    top = np.max(a, axis=1, where=weight > 0, initial=-np.inf)
     small = top < 1.0
     shift = np.where(small, 0.0, top)[:, None]
-    grown = weight * np.exp(a - shift)
+    grown = weight * np.exp(np.minimum(a - shift, 1.0))
     total = grown.sum(axis=1)
     log_mean = np.log(total) + shift[:, 0]
     if small.any():

@@ -56,6 +56,9 @@ class LineView(View):
     def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
         return self._density.quantile(q).T
 
+    def curve(self, parameter: int) -> tuple[FloatArray, FloatArray]:
+        return self._density.curve(0)
+
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         return [self._density.draw(rng, size, 0)]
 
@@ -72,8 +75,9 @@ class LineView(View):
         tail = predictive_tail(problem) if self.method != "naive" else None
         points = int(line.points[self.group]) if self.batch.exact else None
         return Certificate(
-            self.method, self.batch.reason, error, distance, tail, evaluations=points, assumptions=self.batch.assumptions
-        )
+            self.method, self.batch.reason, error, distance, tail, evaluations=points, peaks=self._density.peaks(0),
+            assumptions=self.batch.assumptions,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -117,6 +121,9 @@ class SheetView(View):
 
     def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
         return self._densities[parameter].quantile(q).T
+
+    def curve(self, parameter: int) -> tuple[FloatArray, FloatArray]:
+        return self._densities[parameter].curve(0)
 
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         axes = self.batch.problem.axes
@@ -171,9 +178,7 @@ class CountsView(View):
         if chain.counts.shape[0] < 2:
             return Certificate(self.method, self.reason)
         tail = predictive_tail(self.problem)
-        return Certificate(
-            self.method, self.reason, chain.error, None, tail, chain.rhat, chain.ess, chain.autocorrelation
-        )
+        return Certificate(self.method, self.reason, chain.error, None, tail, chain.rhat, chain.ess, chain.autocorrelation)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,211 @@
+"""`noisewise infer`: the posterior given a release, or one for each of many."""
+
+import json
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from noisewise.artifact import Release
+    from noisewise.inference.posterior import Posterior
+    from noisewise.model.priors import Prior
+
+PRIOR_HELP = "The prior, such as 'gamma(shape=2, rate=20)'; or weak, a documented one derived from the bounds."
+
+
+def infer(
+    releases: Annotated[
+        list[Path], typer.Argument(help="Release files; or one .jsonl file or folder of many groups.", show_default=False)
+    ],
+    prior: Annotated[str | None, typer.Option(help=PRIOR_HELP, show_default=False)] = None,
+    method: Annotated[str, typer.Option(help="auto, exact, collapsed, gibbs or naive.")] = "auto",
+    draws: Annotated[int, typer.Option(help="How many draws --out holds.")] = 4000,
+    seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable.", show_default=False)] = None,
+    variant: Annotated[str, typer.Option(help="For gibbs: joint or paper.")] = "joint",
+    chains: Annotated[int, typer.Option(help="For gibbs: how many chains.")] = 8,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write the draws (.nc, ArviZ), or of many groups the table (.csv, .parquet).", show_default=False
+        ),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Where to draw the posterior (.svg, .png or .pdf).", show_default=False)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """The posterior of a release's parameters; several releases of different records are combined."""
+    many = len(releases) == 1 and (releases[0].is_dir() or releases[0].suffix == ".jsonl")
+    _check_targets(out, plot, many)
+
+    from noisewise.artifact import load, load_many
+
+    found = load_many(releases[0]) if many else [load(path) for path in releases]
+    if prior is None:
+        from noisewise.inference.problem import example
+
+        raise typer.BadParameter(
+            f"a posterior needs a prior: what was believed of the {found[0].family.kind} family's parameters before. Say it, "
+            f'such as --prior "{example(found[0].family)}", or --prior weak for a weakly informative one derived from the bounds.'
+        )
+    if many:
+        _many(found, prior, method, draws, seed, out, as_json)
+    else:
+        _one(found, _prior(prior, found[0]), method, draws, seed, variant, chains, out, plot, as_json)
+
+
+def _check_targets(out: Path | None, plot: Path | None, many: bool) -> None:
+    """Refuse before a long run what could not be written after it."""
+    from noisewise.files import check_folder
+
+    kinds = (".csv", ".parquet") if many else (".nc",)
+    if out is not None and out.suffix not in kinds:
+        raise typer.BadParameter(f"--out {out} must end in {' or '.join(kinds)}.")
+    if plot is not None and many:
+        raise typer.BadParameter("--plot draws one posterior; for many groups use --out table.csv.")
+    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
+        raise typer.BadParameter(f"--plot {plot} must end in .svg, .png or .pdf.")
+    for target in (out, plot):
+        if target is not None:
+            check_folder(target)
+
+
+def _prior(text: str, release: "Release") -> "Prior":
+    from noisewise.inference.weak import weak_prior
+    from noisewise.model import notation
+
+    return weak_prior(release) if text.strip() == "weak" else notation.prior(text)
+
+
+def _one(
+    found: "list[Release]", prior: "Prior", method: str, draws: int, seed: int | None, variant: str, chains: int,
+    out: Path | None, plot: Path | None, as_json: bool,
+) -> None:  # fmt: skip
+    from noisewise.inference.infer import infer as run
+
+    with _progress("inferring") as report:
+        posterior = run(found, prior, method=method, draws=draws, seed=seed, variant=variant, chains=chains, progress=report)
+    if as_json:
+        print(json.dumps(_content(posterior, prior), indent=2, allow_nan=False))
+    else:
+        _print(posterior, prior)
+    if out is not None:
+        with _whole(out) as partial:
+            posterior.to_arviz().to_netcdf(str(partial))
+        _say(f"wrote {out}: {draws} draws, ArviZ netCDF", as_json)
+    if plot is not None:
+        with _whole(plot) as partial:
+            posterior.plot().savefig(partial)
+        _say(f"wrote {plot}", as_json)
+
+
+@contextmanager
+def _whole(target: Path) -> "Iterator[Path]":
+    """A file is written beside its target and moved there: whole or not at all."""
+    import os
+
+    partial = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _say(message: str, as_json: bool) -> None:
+    print(message) if not as_json else typer.echo(message, err=True)
+
+
+def _content(posterior: "Posterior", prior: "Prior") -> dict[str, Any]:
+    certificate = posterior.certificate
+    held = {key: value for key, value in asdict(certificate).items() if value not in (None, ())}
+    return {
+        "family": posterior.family.describe(),
+        "prior": {"kind": prior.kind} | asdict(prior),  # type: ignore[call-overload]
+        "method": posterior.method,
+        "summary": list(posterior.summary()),
+        "certificate": held | {"warnings": list(certificate.warnings), "sentence": certificate.sentence},
+    }
+
+
+def _print(posterior: "Posterior", prior: "Prior") -> None:
+    from noisewise.report.terminal import sketch
+
+    summary = posterior.summary()
+    lines = str(summary).split("\n")
+    print("\n".join(lines[:41]) + (f"\n... and {len(lines) - 41} more; --json shows all" if len(lines) > 41 else ""))
+    for name in posterior.names:
+        if posterior.family.parameters[posterior.names.index(name)].size == 1:
+            print(f"\n{sketch(posterior, name)}")
+    print(f"\nprior {prior.kind}({', '.join(f'{k}={_short(v)}' for k, v in asdict(prior).items())})")  # type: ignore[call-overload]
+    print(posterior.certificate.sentence)
+    for assumption in posterior.certificate.assumptions:
+        print(f"assumed: {assumption}.")
+
+
+def _short(value: Any) -> str:
+    text = f"{value:g}" if isinstance(value, (int, float)) else str(list(value))
+    return text if len(text) < 60 else f"{text[:56]}...]"
+
+
+def _many(found: "list[Release]", prior: str, method: str, draws: int, seed: int | None, out: Path | None, as_json: bool) -> None:
+    from noisewise.inference.infer import infer_many
+
+    priors = [_prior(prior, release) for release in found] if prior.strip() == "weak" else _prior(prior, found[0])
+    with _progress(f"{len(found)} posteriors") as report:
+        table = infer_many(found, priors, method=method, draws=draws, seed=seed, progress=report).table()
+    if out is not None:
+        with _whole(out) as partial:
+            _write(table, partial)
+        _say(f"wrote {out}: {len(table)} rows", as_json)
+    elif as_json:
+        print(json.dumps(table, allow_nan=False))
+    else:
+        print(_csv(table), end="")
+
+
+def _write(table: list[dict[str, Any]], path: Path) -> None:
+    if path.suffix == ".csv":
+        path.write_text(_csv(table))
+        return
+    import duckdb
+    import numpy as np
+
+    columns = {name: np.array([row[name] for row in table], dtype=_dtype(table, name)) for name in table[0]}
+    connection = duckdb.connect()
+    connection.register("columns", columns)
+    connection.sql("SELECT * FROM columns").write_parquet(str(path))
+
+
+def _dtype(table: list[dict[str, Any]], name: str) -> Any:
+    kinds = {type(row[name]) for row in table}
+    return float if kinds == {float} else int if kinds == {int} else object
+
+
+def _csv(table: list[dict[str, Any]]) -> str:
+    import csv
+    import io
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(table[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(table)
+    return text.getvalue()
+
+
+@contextmanager
+def _progress(label: str) -> "Iterator[Callable[[float], None]]":
+    """A bar on standard error where a person is watching, once the work is seen to take long."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn(label), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=console, transient=True,
+        disable=not console.is_terminal,
+    ) as bar:  # fmt: skip
+        task = bar.add_task(label, total=1.0)
+        yield lambda share: bar.update(task, completed=share)

@@ -1,0 +1,67 @@
+"""Figures of posteriors. Colours are of the Okabe-Ito palette, told apart by every kind of sight."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from noisewise.inference.posterior import Posterior
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+MOST_CATEGORIES = 40
+
+
+def figure(columns: int) -> tuple[Any, Any]:
+    """A figure with a row of axes, drawn without a display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(5.2 * columns, 3.6), layout="constrained")
+    FigureCanvasAgg(made)
+    return made, made.subplots(1, columns, squeeze=False)[0]
+
+
+def plot_posterior(posterior: "Posterior", axes: Any = None) -> Any:
+    """Each parameter's density with its 90 % interval; a categorical's probabilities as points with theirs."""
+    made = None
+    if axes is None:
+        made, axes = figure(len(posterior.names))
+    for axis, name in zip(np.atleast_1d(axes), posterior.names, strict=True):
+        if posterior.family.parameters[posterior.names.index(name)].size > 1:
+            _categories(posterior, name, axis)
+        else:
+            draw_density(axis, posterior, name, COLOURS[0], posterior.method)
+            axis.set_xlabel(name)
+            axis.set_ylabel(f"posterior density (per unit of {name})")
+            axis.legend(frameon=False)
+    return made if made is not None else np.atleast_1d(axes)[0].figure
+
+
+def draw_density(axis: Any, posterior: "Posterior", name: str, colour: str, label: str) -> None:
+    """One density, its 90 % interval shaded."""
+    theta, density = posterior.curve(name)
+    low, high = posterior.interval(name, 0.9)
+    inside = (theta >= low) & (theta <= high)
+    axis.plot(theta, density, color=colour, label=f"{label}: {posterior.mean(name):.4g}, 90 % in {low:.4g} to {high:.4g}")
+    axis.fill_between(theta[inside], density[inside], color=colour, alpha=0.15, linewidth=0)
+    axis.set_ylim(bottom=0)
+    axis.spines[["top", "right"]].set_visible(False)
+
+
+def _categories(posterior: "Posterior", name: str, axis: Any) -> None:
+    labels = [str(label) for label in getattr(posterior.family, "labels", ())]
+    mean = posterior.mean(name)
+    shown = np.sort(np.argsort(-mean)[:MOST_CATEGORIES])
+    low, high = posterior.interval(name, 0.9)
+    y = np.arange(shown.size)
+    axis.errorbar(
+        mean[shown], y, xerr=[np.maximum(mean - low, 0)[shown], np.maximum(high - mean, 0)[shown]],
+        fmt="o", color=COLOURS[0], capsize=2, label="mean and 90 % interval",
+    )  # fmt: skip
+    axis.set_yticks(y, [labels[j] for j in shown])
+    axis.invert_yaxis()
+    axis.set_xlabel("probability")
+    more = f" (the {MOST_CATEGORIES} largest of {mean.size})" if mean.size > MOST_CATEGORIES else ""
+    axis.set_ylabel(f"category{more}")
+    axis.legend(frameon=False)
+    axis.spines[["top", "right"]].set_visible(False)

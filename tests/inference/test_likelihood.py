@@ -1,0 +1,159 @@
+"""The exact likelihood against brute force: convolution of the record's law on a fine lattice, or of its probabilities."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import noisewise
+from noisewise import Bounds, families, noise
+from noisewise.inference.evidence import gather
+from noisewise.inference.law import record_law
+
+CELLS = 1 << 12
+
+
+def convolve(probability, n):  # type: ignore[no-untyped-def]
+    """The law of a sum of n, by squaring; zeros cost nothing."""
+    out, base = np.ones(1), probability
+    while n:
+        if n & 1:
+            out = np.convolve(out, base) if min(out.size, base.size) < 64 else fft(out, base)
+        n >>= 1
+        if n:
+            base = fft(base, base)
+    return out
+
+
+def fft(a, b):  # type: ignore[no-untyped-def]
+    size = a.size + b.size - 1
+    return np.maximum(np.fft.irfft(np.fft.rfft(a, size) * np.fft.rfft(b, size), size), 0)
+
+
+def on_lattice(family, theta, bounds, cells=CELLS):  # type: ignore[no-untyped-def]
+    """P(t^ in each of `cells` cells), for t(x) = x: (origin, step, probabilities)."""
+    low, high = bounds.lower, bounds.upper
+    edges = np.linspace(low, high, cells + 1)
+    cdf = family.cdf(edges, np.array([[theta]]))[0]
+    inside = np.diff(cdf)
+    step = (high - low) / cells
+    if bounds.outside == "clamp":
+        # Atoms at the ends: half a cell off, so the lattice holds them at -1/2 and cells - 1/2 by doubling it.
+        probability = np.zeros(2 * cells + 1)
+        probability[1::2] = inside
+        probability[0] += cdf[0]
+        probability[-1] += 1 - cdf[-1]
+        return low, step / 2, probability
+    offset = int(round(low / (step / 2)))
+    probability = np.zeros(offset + 2 * cells + 1)
+    probability[offset + 1 :: 2] = inside
+    probability[0] += 1 - inside.sum()
+    return 0.0, step / 2, probability
+
+
+CONTINUOUS = [
+    (families.Exponential(), (0.5, 2.0, 6.0), Bounds(0.25, 1.25, outside="redact")),
+    (families.Exponential(), (0.5, 2.0, 6.0), Bounds(0.25, 1.25, outside="clamp")),
+    (families.Normal(variance=1.0), (-1.5, 0.1, 1.0), Bounds(-2, 2, outside="clamp")),
+    (families.Gamma(shape=2.5), (1.0, 3.0), Bounds(0.5, 2.5, outside="redact")),
+]
+
+
+@pytest.mark.parametrize(("family", "thetas", "bounds"), CONTINUOUS, ids=lambda v: getattr(v, "kind", getattr(v, "outside", "")))
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
+@pytest.mark.parametrize("law", [noise.Laplace(0.3), noise.Laplace(3.0), noise.Gaussian(0.3), noise.Gaussian(3.0)], ids=str)
+def test_continuous_sums_against_convolution(family, thetas, bounds, n, law) -> None:
+    for theta in thetas:
+        origin, step, probability = on_lattice(family, theta, bounds)
+        sums = convolve(probability, n)
+        s = n * origin + step * np.arange(sums.size)
+        mean = (sums * s).sum()
+        for y in (mean, mean + 1.3, mean - 2.1):
+            wanted = np.log((sums * np.exp(law.log_density((y - s)[:, None])[:, 0])).sum())
+            evidence = gather([noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)])
+            value, error = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
+            assert value[0] == pytest.approx(wanted, abs=2e-4 + 3 * error[0])
+            assert error[0] < 1e-3
+
+
+WHOLE = [
+    (families.Bernoulli(), (0.001, 0.3, 0.9), None),
+    (families.Poisson(), (0.05, 1.2, 6.0), Bounds(0, 8, outside="clamp")),
+    (families.Poisson(), (0.05, 1.2, 6.0), Bounds(1, 5, outside="redact")),
+    (families.Geometric(), (0.1, 0.5), Bounds(2, 9, outside="clamp")),
+]
+NOISES = [
+    noise.Laplace(0.7),
+    noise.Laplace(20.0),
+    noise.DiscreteLaplace(0.4, 1.0),
+    noise.DiscreteLaplace(15.0, 1.0),
+    noise.Gaussian(0.4),
+    noise.Gaussian(9.0),
+    noise.DiscreteGaussian(0.6, 1.0),
+    noise.DiscreteGaussian(8.0, 1.0),
+]
+
+
+@pytest.mark.parametrize(("family", "thetas", "bounds"), WHOLE, ids=lambda v: getattr(v, "kind", getattr(v, "outside", "")))
+@pytest.mark.parametrize("n", [1, 2, 10, 300])
+@pytest.mark.parametrize("law", NOISES, ids=str)
+def test_whole_sums_against_convolution(family, thetas, bounds, n, law) -> None:
+    for theta in thetas:
+        record = record_law(family, np.array([[theta]]), bounds)
+        k = np.round(record.value[0, :, 0]).astype(int)
+        probability = np.zeros(k.max() + 1)
+        np.add.at(probability, k, record.weight[0])
+        sums = np.ones(1)
+        for _ in range(n):  # term by term: every probability keeps its digits
+            sums = np.convolve(sums, probability)
+        s = np.arange(sums.size)
+        mean = float(np.round((sums * s).sum()))
+        for y in (mean, mean + 3, mean - 4, -25.0):
+            terms = law.log_density((y - s)[:, None])[:, 0]
+            with np.errstate(divide="ignore"):
+                wanted = np.logaddexp.reduce(terms + np.log(sums))
+            evidence = gather([noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)])
+            value, _ = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
+            if wanted > -600:  # beyond, the convolution's probabilities underflow
+                assert value[0] == pytest.approx(wanted, abs=3e-4), (theta, y)
+
+
+@pytest.mark.parametrize("n", [1, 3, 50, 10**4, 10**9, 10**12])
+@pytest.mark.parametrize("theta", [1e-6, 0.01, 0.5])
+@pytest.mark.parametrize("b", [0.05, 3.0, 1e4, 1e7])
+def test_the_bernoulli_at_any_n(n, theta, b) -> None:
+    """Against the binomial, summed over its counts; where they are too many, against the normal, integrated."""
+    sd = np.sqrt(n * theta * (1 - theta))
+    y = np.round(n * theta + 0.7 * sd + 2)
+    if sd < 2000:
+        s = np.arange(max(0.0, np.floor(n * theta - 12 * sd - 30)), min(n, np.ceil(n * theta + 12 * sd + 30)) + 1)
+        # SciPy's binomial loses 0.003 at n = 10^12; the Poisson is off by theta there.
+        log_mass, tolerance = (stats.poisson.logpmf(s, n * theta) if n > 10**8 else stats.binom.logpmf(s, n, theta)), 1e-4
+    else:  # skewness of the binomial is all that the normal misses
+        wide = np.linspace(-10 * sd, 10 * sd, 400_001) + n * theta
+        near = y + b * np.concatenate([-np.geomspace(1e-3, 40, 20_000)[::-1], [0.0], np.geomspace(1e-3, 40, 20_000)])
+        s = np.unique(np.clip(np.concatenate([wide, near]), 0, n))
+        log_mass = stats.norm.logpdf(s, n * theta, sd) + np.log(np.gradient(s))
+        tolerance = 3e-4 + 3 / sd
+        log_mass += np.log(1 / np.tanh(0.5 / b) / (2 * b))  # the noise is summed over whole numbers, not integrated
+    wanted = np.logaddexp.reduce(log_mass - np.abs(y - s) / b - np.log(2 * b))
+    evidence = gather([noisewise.observe(family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(b))])
+    value, _ = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
+    assert value[0] == pytest.approx(wanted, abs=tolerance)
+
+
+@pytest.mark.parametrize("outside", ["clamp", "redact"])
+@pytest.mark.parametrize("n", [1, 2, 5, 60])
+def test_two_statistics_against_simulation(outside, n, rng) -> None:
+    """(x, x^2) of the normal: the mean of the noise density over simulated sums, within 6 of its standard errors."""
+    bounds, theta = Bounds(-1, 2, outside=outside), np.array([[0.4, 0.7]])
+    family, size = families.Normal(), 400_000
+    x = family.simulate(rng, np.repeat(theta, max(1, size // 100), axis=0), n * 100).reshape(-1, n)
+    t = np.clip(x, -1, 2) if outside == "clamp" else np.where((x >= -1) & (x <= 2), x, 0.0)
+    sums = np.stack([t.sum(axis=1), (t * t).sum(axis=1)], axis=1)
+    for law in (noise.Laplace([1.0, 2.0]), noise.Laplace([8.0, 9.0]), noise.Gaussian([1.0, 1.5])):
+        for y in (sums[0], sums.mean(axis=0) + [1.0, -0.5]):
+            density = np.exp(law.log_density(y - sums).sum(axis=1))
+            error = density.std() / np.sqrt(len(density)) / density.mean()
+            evidence = gather([noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)])
+            value, rest = evidence.exact(theta, np.zeros(1, dtype=int))
+            assert value[0] == pytest.approx(np.log(density.mean()), abs=6 * error + 1e-3 + min(rest[0], 0.01))
