@@ -8,8 +8,8 @@ from scipy import special
 from noisewise.model.arrays import FloatArray
 from noisewise.model.family import Parameter
 
-LOWEST, HIGHEST_LOGIT = -690.0, 36.0
-"""e^-690 is a float still; expit(36) is the last that differs from 1 by more than rounding."""
+LOWEST, HIGHEST_LOGIT = -690.0, 30.0
+"""e^-690 is a float still; 1 - expit(30) has three digits left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Axis:
         if np.isinf(self.lower) and np.isinf(self.upper):
             return -1e300, 1e300
         if np.isinf(self.upper) or np.isinf(self.lower):
-            return (LOWEST, -LOWEST) if max(self.lower, -self.upper) == 0 else (-36.0, -LOWEST)
+            return (LOWEST, -LOWEST) if max(self.lower, -self.upper) == 0 else (-HIGHEST_LOGIT, -LOWEST)
         return (LOWEST if self.lower == 0 else -HIGHEST_LOGIT), HIGHEST_LOGIT
 
     def theta(self, psi: FloatArray) -> FloatArray:

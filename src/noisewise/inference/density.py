@@ -11,6 +11,8 @@ from noisewise.model.arrays import FloatArray, IntArray
 
 PARTS = 8
 """Each cell of the grid is cut in this many; the log density is a cubic across the cell and straight on each part."""
+BASELINE = 4.0
+"""The slope at the last float of theta is taken over this much of psi."""
 _GAUSS = 0.5 - 0.5 / np.sqrt(3)
 
 
@@ -60,13 +62,15 @@ class Density:
             mass = self._width * np.exp(self.log_density) * np.expm1(self._rise) / self._rise
         low, high = self.axis.range
         first, last = self.start[:-1], self.start[1:] - 1
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            falling = self._rise[last - 1] / self._width[last - 1]
-            rising = self._rise[first] / self._width[first]
-            above = np.where((self.psi[last] >= high) & (falling < 0), np.exp(self.log_density[last]) / -falling, 0.0)
-            below = np.where((self.psi[first] <= low) & (rising > 0), np.exp(self.log_density[first]) / rising, 0.0)
-        mass[last] = above
-        mass[first] += below
+        for group in np.flatnonzero((self.psi[last] >= high) | (self.psi[first] <= low)):
+            rows = slice(first[group], last[group] + 1)
+            psi, value = self.psi[rows], self.log_density[rows]
+            for edge, inward, at in ((0, 1.0, first[group]), (-1, -1.0, last[group])):
+                if (psi[0] <= low) if edge == 0 else (psi[-1] >= high):
+                    # Beyond, the log density is straight: that of x^(a - 1) in log x.
+                    inner = np.interp(psi[edge] + inward * BASELINE, psi, value)
+                    slope = (inner - value[edge]) / BASELINE
+                    mass[at] += np.exp(value[edge]) / slope if slope > 0 else 0.0
         return mass
 
     @cached_property

@@ -41,7 +41,7 @@ class Sums:
     lattice: bool  # the sum is a whole number
     discrete: bool  # and so is the noise
 
-    def take(self, rows: "FloatArray | slice") -> "Sums":
+    def take(self, rows: "IntArray | slice") -> "Sums":
         """Some of the batch."""
         return Sums(self.n[rows], self.y[rows], self.scale[rows], self.gaussian, self.lattice, self.discrete)
 

@@ -51,7 +51,7 @@ def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi
     group = grid.group
     low, high = _box(grid)
     todo, known = np.arange(groups), np.empty((groups, 0))
-    failed = np.zeros(groups, dtype=bool)
+    failed, beyond = np.zeros(groups, dtype=bool), np.zeros(groups, dtype=bool)
     for count in COUNTS:
         unit = np.cos(np.pi * np.arange(count) / (count - 1))[::-1]
         fresh = unit if count == COUNTS[0] else unit[1::2]
@@ -62,6 +62,14 @@ def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi
         posterior = (likelihood + log_prior(flat, owner)).reshape(at.shape)
         weight = np.exp(posterior - posterior.max(axis=1, keepdims=True))
         error[todo] = np.maximum(error[todo], (np.minimum(rest.reshape(at.shape), 1.0) * weight).max(axis=1))
+        if count == COUNTS[0]:  # does the exact posterior reach further than the collapsed one?
+            ends = np.stack(
+                [
+                    np.where(low > grid.psi[grid.start[:-1]], posterior[:, 0], -np.inf),
+                    np.where(high < grid.psi[grid.start[1:] - 1], posterior[:, -1], -np.inf),
+                ]
+            )
+            beyond = ends.max(axis=0) > posterior.max(axis=1) - RANGE / 2
         gap = (likelihood - collapsed(flat, owner)).reshape(at.shape)
         failed[todo] |= ~np.isfinite(gap).all(axis=1)
         gap = _interleave(known, gap)
@@ -82,13 +90,10 @@ def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi
         if todo.size == 0:
             break
     out = replace(grid, value=value)
-    at_ends = np.maximum(
-        *(np.maximum.reduceat(np.where(side, value, -np.inf), grid.start[:-1]) for side in _outside(grid, low, high))
-    )
     failed[todo] = True
-    failed |= at_ends > out.best - RANGE / 2  # the exact posterior reaches further than the collapsed one
-    if failed.any():
-        return _everywhere(log_prior, collapsed, exact, Line(out, grid, error, points), np.flatnonzero(failed), psi)
+    if (failed | beyond).any():
+        which = np.flatnonzero(failed | beyond)
+        return _everywhere(log_prior, collapsed, exact, Line(out, grid, error, points), which, beyond, psi)
     return Line(out, grid, error, points)
 
 
@@ -98,13 +103,6 @@ def _box(grid: Grid) -> tuple[FloatArray, FloatArray]:
     low = np.minimum.reduceat(np.where(counts, grid.psi, np.inf), grid.start[:-1])
     high = np.maximum.reduceat(np.where(counts, grid.psi, -np.inf), grid.start[:-1])
     return low, np.maximum(high, low + 1e-12 * (1 + np.abs(low)))
-
-
-def _outside(grid: Grid, low: FloatArray, high: FloatArray) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    group = grid.group
-    inner_low = (grid.psi <= low[group]) & (grid.psi > grid.psi[grid.start[:-1]][group])  # a cut at a limit of theta is no end
-    inner_high = (grid.psi >= high[group]) & (grid.psi < grid.psi[grid.start[1:] - 1][group])
-    return inner_low, inner_high
 
 
 def _interleave(known: FloatArray, fresh: FloatArray) -> FloatArray:
@@ -133,8 +131,16 @@ def _interpolate(values: FloatArray, row: IntArray, t: FloatArray) -> FloatArray
     return np.where(exact >= 0, values[row, np.maximum(exact, 0)], top / bottom)
 
 
-def _everywhere(log_prior: Likelihood, collapsed: Likelihood, exact: Exact, line: Line, which: IntArray, psi: FloatArray) -> Line:
-    """Redo some groups with the exact likelihood at every point of a grid of their own."""
+def _everywhere(
+    log_prior: Likelihood,
+    collapsed: Likelihood,
+    exact: Exact,
+    line: Line,
+    which: IntArray,
+    beyond: NDArray[np.bool_],
+    psi: FloatArray,
+) -> Line:
+    """Redo some groups with the exact likelihood at every point of a grid of their own; from the first grid if it lies beyond."""
     error, points = line.error.copy(), line.points.copy()
     pieces = {}
     for g in which:
@@ -151,8 +157,8 @@ def _everywhere(log_prior: Likelihood, collapsed: Likelihood, exact: Exact, line
             return value
 
         own = line.grid.psi[line.grid.rows(int(g))]
-        edges = psi[g][(psi[g] < own[0]) | (psi[g] > own[-1])]
-        near = np.append(edges[edges < own[0]][-2:], edges[edges > own[-1]][:2])
+        reach = len(psi[g]) if beyond[g] else 2
+        near = np.append(psi[g][psi[g] < own[0]][-reach:], psi[g][psi[g] > own[-1]][:reach])
         start = np.union1d(own, near)[None, :]
         pieces[int(g)] = grids.refine(posterior, grids.begin(posterior, start), drop=EVERYWHERE)
         error[g] = worst

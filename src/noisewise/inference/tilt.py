@@ -49,9 +49,9 @@ def tilt(value: FloatArray, weight: FloatArray, n: FloatArray, y: FloatArray, li
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             step = slope + miss / spread
         new = np.where((step > low) & (step < high), step, (low + high) / 2)
-        done = np.abs(new - slope) * np.sqrt(spread) <= 0.02
+        done = (np.abs(miss) <= 0.05 * np.sqrt(spread)) | (high - low <= 1e-9 * np.maximum(np.abs(low), np.abs(high)))
         slope = np.where(done, slope, new)
-        if done.all() or (high - low <= 1e-9 * np.maximum(np.abs(low), np.abs(high))).all():
+        if done.all():
             break
     log_mean, tilted = log_mean_exp(slope[:, None] * u, weight)
     shift = np.einsum("bm,bm->b", tilted, u)

@@ -1,0 +1,328 @@
+"""`infer` against the reference posteriors, and where the paper's sampler does not work."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import noisewise
+from inference import oracle
+from noisewise import Bounds, families, noise, priors
+from noisewise.errors import NoisewiseError
+from noisewise.inference.posterior import Posterior
+
+GIBBS = [c for c in oracle.CASES if c["n"] >= 100]
+
+
+@pytest.mark.parametrize("case", oracle.CASES, ids=lambda c: c["id"])
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_the_reference_posteriors(case, method) -> None:
+    posterior = noisewise.infer(oracle.release_of(case), oracle.prior_of(case), method=method, seed=1)
+    assert posterior.method == "exact"
+    for mean, sd, quantiles, mcse in oracle.misses(posterior, case):
+        assert mean < 0.02 + 4 * mcse
+        assert sd < 0.02
+        assert quantiles < 0.04
+    assert posterior.certificate.numerical_error < 0.005
+    assert posterior.certificate.warnings == ()
+
+
+@pytest.mark.parametrize("case", GIBBS, ids=lambda c: c["id"])
+def test_gibbs_on_the_reference_posteriors(case) -> None:
+    posterior = noisewise.infer(oracle.release_of(case), oracle.prior_of(case), method="gibbs", draws=40_000, seed=1)
+    assert posterior.certificate.rhat < 1.01
+    for mean, sd, _, _ in oracle.misses(posterior, case):
+        assert mean < 0.1
+        assert sd < 0.1
+
+
+def grid_posterior(log_density, low, high, points=200_001):  # type: ignore[no-untyped-def]
+    """Mean and sd of an unnormalised log density of theta, by the trapezoid rule."""
+    theta = np.linspace(low, high, points)[1:-1]
+    value = log_density(theta)
+    weight = np.exp(value - value.max())
+    mean = (weight * theta).sum() / weight.sum()
+    return mean, np.sqrt((weight * (theta - mean) ** 2).sum() / weight.sum())
+
+
+def bernoulli(n, y, b, alpha, beta):  # type: ignore[no-untyped-def]
+    """The Bernoulli's posterior by enumeration: a mixture of Beta(alpha + s, beta + n - s)."""
+    s = np.arange(n + 1.0)
+    log_weight = (
+        special.gammaln(n + 1) - special.gammaln(s + 1) - special.gammaln(n - s + 1)
+        + special.betaln(alpha + s, beta + n - s) - np.abs(y - s) / b
+    )  # fmt: skip
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = (alpha + s) / (alpha + beta + n)
+    within = mean * (1 - mean) / (alpha + beta + n + 1)
+    centre = (weight * mean).sum()
+    return centre, np.sqrt((weight * (within + (mean - centre) ** 2)).sum())
+
+
+def check(posterior: Posterior, mean: float, sd: float, tolerance: float = 0.003) -> None:
+    name = posterior.names[0]
+    assert posterior.mean(name) == pytest.approx(mean, abs=tolerance * sd)
+    assert posterior.sd(name) == pytest.approx(sd, rel=tolerance)
+    draws = posterior.draws[name]
+    assert abs(draws.mean() - mean) < 6 * sd / np.sqrt(draws.size)
+
+
+@pytest.mark.parametrize(
+    ("n", "y", "epsilon", "alpha", "beta"),
+    [
+        (10, 1.7, 1.0, 1, 20),
+        (10, -3.0, 0.5, 1, 20),
+        (1, 0.9, 1.0, 1, 1),
+        (1000, -500.0, 0.1, 10, 10),
+        (1000, 5000.0, 0.1, 10, 10),
+        (1000, 5000.0, 5.0, 1, 1),
+        (1000, -500.0, 5.0, 1, 20),
+        (1000, 300.0, 1e-6, 3, 4),
+        (1000, 300.0, 50.0, 3, 4),
+        (1000, 990.0, 50.0, 1, 200),
+        (200_000, 70_000.0, 1e-4, 10, 10),
+        (2000, 3.0, 1.0, 0.02, 5.0),
+        (50, 50.0, 2.0, 4.0, 0.05),
+    ],
+)
+def test_the_bernoulli_against_enumeration(n, y, epsilon, alpha, beta) -> None:
+    release = noisewise.observe(family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(1 / epsilon))
+    check(noisewise.infer(release, priors.Beta(alpha, beta), seed=2), *bernoulli(n, y, 1 / epsilon, alpha, beta))
+
+
+def test_a_million_records_at_a_ten_thousandth() -> None:
+    """n = 10^6, epsilon = 10^-4: the chains of the paper are worth one draw; the count is then a continuum."""
+    n, y, b = 10**6, 362_000.0, 1e4
+    release = noisewise.observe(family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(b))
+    check(noisewise.infer(release, priors.Beta(10, 10), seed=2), *bernoulli(n, y, b, 10, 10))
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 1e-3])
+def test_at_a_tiny_epsilon_the_posterior_is_the_prior(epsilon) -> None:
+    prior = priors.Gamma(3, 2)
+    release = noisewise.observe(
+        family=families.Exponential(), n=100, statistic=1e4, noise=noise.Laplace(2 / epsilon), bounds=Bounds(0, 2, outside="clamp")
+    )
+    posterior = noisewise.infer(release, prior, seed=2)
+    if epsilon == 1e-6:
+        check(posterior, 1.5, np.sqrt(3) / 2, 0.004)
+        assert posterior.quantile("rate", 0.9) == pytest.approx(stats.gamma.ppf(0.9, 3, scale=0.5), rel=0.003)
+
+
+def test_at_a_large_epsilon_a_truncated_release_gives_the_posterior_given_its_statistic() -> None:
+    """epsilon = 50: p(theta | s^), with s^ of n = 2 by direct integration over one record's value."""
+    b, y, bounds = 0.03, 1.1, Bounds(0.1, 1.5, outside="clamp")
+    release = noisewise.observe(family=families.Exponential(), n=2, statistic=y, noise=noise.Laplace(b), bounds=bounds)
+    edges = np.linspace(0.1, 1.5, 3001)
+    middle = (edges[1:] + edges[:-1]) / 2
+    t = np.concatenate([[0.1], middle, [1.5]])
+
+    def log_density(rate):  # type: ignore[no-untyped-def]
+        cdf = -np.expm1(-np.outer(rate, edges))
+        mass = np.column_stack([cdf[:, 0], np.diff(cdf, axis=1), 1 - cdf[:, -1]])
+        noise_of = np.exp(-np.abs(y - t[:, None] - t[None, :]) / b)
+        return np.log(np.einsum("ri,ij,rj->r", mass, noise_of, mass, optimize=True)) + stats.gamma.logpdf(rate, 3, scale=0.5)
+
+    check(noisewise.infer(release, priors.Gamma(3, 2), seed=2), *grid_posterior(log_density, 1e-3, 14, 2001), 0.004)
+
+
+@pytest.mark.parametrize("outside", ["redact", "clamp"])
+def test_bounds_far_in_a_tail(outside, rng) -> None:
+    """Two records of a thousand are expected inside: against 4 million simulations weighted by the noise."""
+    prior, n, bounds, b = priors.Gamma(40, 20), 1000, Bounds(3.0, 4.0, outside=outside), 1.0
+    size = 4_000_000
+    rate = prior.draw(rng, size)[:, 0]
+    inside = rng.binomial(n, np.exp(-3 * rate) - np.exp(-4 * rate))
+    beyond = rng.binomial(n - inside, np.exp(-4 * rate) / (1 - np.exp(-3 * rate) + np.exp(-4 * rate)))
+    sums = np.zeros(size)
+    most = int(inside.max())
+    for k in range(most):
+        rows = inside > k
+        u = rng.random(rows.sum())
+        sums[rows] += 3 - np.log1p(-u * -np.expm1(-rate[rows])) / rate[rows]
+    if outside == "clamp":
+        sums += 4.0 * beyond + 3.0 * (n - inside - beyond)
+    y = float(np.median(sums)) + 2.0
+    weight = np.exp(-np.abs(y - sums) / b)
+    mean = (weight * rate).sum() / weight.sum()
+    sd = np.sqrt((weight * (rate - mean) ** 2).sum() / weight.sum())
+    effective = weight.sum() ** 2 / (weight**2).sum()
+    release = noisewise.observe(family=families.Exponential(), n=n, statistic=y, noise=noise.Laplace(b), bounds=bounds)
+    posterior = noisewise.infer(release, prior, seed=2)
+    assert posterior.mean("rate") == pytest.approx(mean, abs=(0.005 + 5 / np.sqrt(effective)) * sd)
+    assert posterior.sd("rate") == pytest.approx(sd, rel=0.005 + 5 / np.sqrt(2 * effective))
+
+
+def test_a_statistic_so_far_out_that_the_likelihood_underflows() -> None:
+    """y is 10^5 noise scales from anything possible: the likelihood is e^-100000, the posterior that of y at the end of the range."""
+    release = noisewise.observe(family=families.Bernoulli(), n=100, statistic=1e5, noise=noise.Laplace(1.0))
+    posterior = noisewise.infer(release, priors.Beta(5, 5), seed=2)
+    check(posterior, *bernoulli(100, 1e5, 1.0, 5, 5))
+    assert posterior.certificate.predictive_tail < 1e-3
+    assert any("disagree" in warning for warning in posterior.certificate.warnings)
+
+
+def test_no_records_leave_the_prior() -> None:
+    release = noisewise.observe(family=families.Bernoulli(), n=0, statistic=4.0, noise=noise.Laplace(10.0))
+    check(noisewise.infer(release, priors.Beta(2, 6), seed=2), 0.25, np.sqrt(12 / 64 / 9))
+
+
+def test_several_releases_multiply() -> None:
+    """Two releases of different records; the product of their likelihoods by enumeration."""
+    first = noisewise.observe(family=families.Bernoulli(), n=40, statistic=11.0, noise=noise.Laplace(2.0))
+    second = noisewise.observe(family=families.Bernoulli(), n=90, statistic=40.0, noise=noise.Laplace(5.0), dataset="b")
+
+    def log_density(p):  # type: ignore[no-untyped-def]
+        total = stats.beta.logpdf(p, 2, 2)
+        for n, y, b in ((40, 11.0, 2.0), (90, 40.0, 5.0)):
+            s = np.arange(n + 1)
+            total = total + np.log(stats.binom.pmf(s, n, p[:, None]) @ np.exp(-np.abs(y - s) / b))
+        return total
+
+    posterior = noisewise.infer([first, second], priors.Beta(2, 2), seed=2)
+    check(posterior, *grid_posterior(log_density, 0, 1, 4001))
+    assert posterior.certificate.assumptions
+
+
+@pytest.mark.parametrize("family", ["bernoulli", "exponential", "normal"])
+def test_many_give_the_figures_of_a_loop(family, rng) -> None:
+    if family == "bernoulli":
+        prior = priors.Beta(2, 5)
+        releases = [
+            noisewise.observe(family=families.Bernoulli(), n=int(n), statistic=float(n * 0.3 + k), noise=noise.Laplace(float(b)))
+            for k, (n, b) in enumerate(zip(10 ** rng.uniform(0, 6, 40), 10 ** rng.uniform(-1, 3, 40), strict=True))
+        ]
+    elif family == "exponential":
+        prior = priors.Gamma(3, 2)
+        releases = [
+            noisewise.observe(
+                family=families.Exponential(), n=int(n), statistic=float(n * 0.4), noise=noise.Laplace(float(b)),
+                bounds=Bounds(0, 1.5, outside="redact"),
+            )
+            for n, b in zip(10 ** rng.uniform(0, 4, 25), 10 ** rng.uniform(-1, 2, 25), strict=True)
+        ]  # fmt: skip
+    else:
+        prior = priors.NormalInverseGamma(0, 2, 4, 3)
+        releases = [
+            noisewise.observe(
+                family=families.Normal(), n=100, statistic=[float(s), 60.0], noise=noise.Laplace([3.0, 6.0]),
+                bounds=Bounds(-4, 4, outside="clamp"),
+            )
+            for s in (-20, 0, 30)
+        ]  # fmt: skip
+    many = noisewise.infer_many(releases, prior, seed=3)
+    rows = many.table()
+    for index, release in enumerate(releases):
+        one = noisewise.infer(release, prior, seed=3)
+        own = [row for row in rows if row["release"] == index]
+        for row, wanted, posterior in zip(own, one.summary(), many[index].summary(), strict=True):
+            for column in ("mean", "5%", "50%", "95%"):
+                assert row[column] == pytest.approx(wanted[column], abs=1e-4 * wanted["sd"])
+                assert posterior[column] == pytest.approx(wanted[column], abs=1e-4 * wanted["sd"])
+            assert row["sd"] == pytest.approx(wanted["sd"], rel=1e-4)
+
+
+def test_one_prior_for_each_of_many() -> None:
+    release = noisewise.observe(family=families.Bernoulli(), n=0, statistic=0.0, noise=noise.Laplace(1.0))
+    many = noisewise.infer_many([release, release], [priors.Beta(1, 3), priors.Beta(6, 2)])
+    assert [p.mean("probability") for p in many] == pytest.approx([0.25, 0.75], abs=1e-4)
+
+
+def test_what_a_posterior_offers() -> None:
+    case = oracle.CASES[6]
+    posterior = noisewise.infer(oracle.release_of(case), oracle.prior_of(case), draws=500, seed=5)
+    assert posterior.names == ("mean", "variance")
+    assert posterior.draws["mean"].shape == (500,)
+    assert isinstance(posterior.mean("mean"), float)
+    assert isinstance(posterior.quantile("mean", 0.5), float)
+    assert posterior.quantile("mean", [0.1, 0.5]).shape == (2,)
+    low, high = posterior.interval("variance", 0.9)
+    assert low == pytest.approx(posterior.quantile("variance", 0.05))
+    assert high > low
+    assert [row["name"] for row in posterior.summary()] == ["mean", "variance"]
+    assert "95%" in str(posterior.summary())
+    again = noisewise.infer(oracle.release_of(case), oracle.prior_of(case), draws=500, seed=5)
+    assert np.array_equal(again.draws["mean"], posterior.draws["mean"])
+    correlation = np.corrcoef(posterior.draws["mean"], posterior.draws["variance"])[0, 1]
+    assert abs(correlation) < 0.9
+    tree = posterior.to_arviz()
+    assert tree["posterior"]["mean"].shape == (1, 500)
+    figure = posterior.plot()
+    assert [axis.get_xlabel() for axis in figure.axes] == ["mean", "variance"]
+
+
+def test_a_categorical_posterior_has_k_numbers() -> None:
+    case = oracle.CASES[2]
+    posterior = noisewise.infer(oracle.release_of(case), oracle.prior_of(case), draws=100, seed=5)
+    assert posterior.draws["probabilities"].shape == (100, 3)
+    assert posterior.mean("probabilities").shape == (3,)
+    assert posterior.quantile("probabilities", [0.1, 0.9]).shape == (2, 3)
+    assert posterior.mean("probabilities").sum() == pytest.approx(1)
+    assert posterior.plot().axes[0].get_xlabel() == "probability"
+
+
+GOOD = {"family": families.Bernoulli(), "n": 10, "statistic": 3.0, "noise": noise.Laplace(1.0)}
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda r: noisewise.infer(r, priors.Gamma(1, 1)), "takes a beta prior"),
+        (lambda r: noisewise.infer(r, priors.Beta(1, 1), method="magic"), "unknown method"),
+        (lambda r: noisewise.infer(r, priors.Beta(1, 1), draws=0), "draws must be"),
+        (lambda r: noisewise.infer(r, priors.Beta(1, 1), method="gibbs", variant="own"), "unknown variant"),
+        (lambda r: noisewise.infer([r, r], priors.Beta(1, 1)), "given twice"),
+        (lambda r: noisewise.infer([], priors.Beta(1, 1)), "no release"),
+        (lambda r: noisewise.infer("wait.json", priors.Beta(1, 1)), "must be a noisewise release"),
+        (lambda r: noisewise.infer_many([r], [priors.Beta(1, 1)] * 2), "2 priors for 1"),
+        (lambda r: noisewise.infer(r, priors.Beta(1, 1)).mean("rate"), "no parameter 'rate'"),
+        (lambda r: noisewise.infer(r, priors.Beta(1, 1)).quantile("probability", 1.5), "between 0 and 1"),
+    ],
+)
+def test_refusals_say_what_to_do(call, words) -> None:
+    with pytest.raises(ValueError, match=words):
+        call(noisewise.observe(**GOOD))
+
+
+def test_more_refusals() -> None:
+    release = noisewise.observe(**GOOD, dataset="visits")
+    other = noisewise.observe(**(GOOD | {"statistic": 4.0}), dataset="visits")
+    with pytest.raises(NoisewiseError, match="one dataset, 'visits'"):
+        noisewise.infer([release, other], priors.Beta(1, 1))
+    poisson = noisewise.observe(
+        family=families.Poisson(), n=10, statistic=3.0, noise=noise.Laplace(1.0), bounds=Bounds(0, 5, outside="clamp")
+    )
+    with pytest.raises(NoisewiseError, match="different families"):
+        noisewise.infer([release, poisson], priors.Beta(1, 1))
+    with pytest.raises(NoisewiseError, match="knows redacted records only"):
+        noisewise.infer(poisson, priors.Gamma(1, 1), method="gibbs", variant="paper")
+    off = noisewise.observe(family=families.Bernoulli(), n=10, statistic=3.5, noise=noise.DiscreteLaplace(1.0, 1.0))
+    with pytest.raises(NoisewiseError, match="no multiple of the noise's step"):
+        noisewise.infer(off, priors.Beta(1, 1))
+    three = noisewise.observe(family=families.Categorical(3), n=9, statistic=[3.0, 3, 3], noise=noise.Laplace(1.0))
+    with pytest.raises(NoisewiseError, match="needs 3 numbers"):
+        noisewise.infer(three, priors.Dirichlet([1, 1]))
+    with pytest.raises(NoisewiseError, match="does not serve the categorical"):
+        noisewise.infer(three, priors.Dirichlet([1, 1, 1]), method="collapsed")
+
+
+def test_inference_needs_no_curator() -> None:
+    code = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split('.')[0] in ('duckdb', 'narwhals', 'opendp') or name.startswith('noisewise.curator'):
+            raise ImportError(name)
+sys.meta_path.insert(0, Block())
+import noisewise
+from noisewise import families, noise, priors
+release = noisewise.observe(family=families.Bernoulli(), n=100, statistic=30.0, noise=noise.Laplace(5.0))
+posterior = noisewise.infer(release, priors.Beta(1, 1))
+print(posterior.summary(), posterior.certificate.sentence)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "probability" in done.stdout
