@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench bench-inference calibration clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -26,6 +26,13 @@ test: check
 
 bench: .venv/ready
 	$(BIN)/python bench/release.py
+
+bench-inference: .venv/ready
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python bench/inference.py
+
+calibration: .venv/ready
+	$(BIN)/python bench/calibration.py
 
 clean:
 	rm -rf .venv demo bench/data

@@ -1,6 +1,7 @@
 """The examples of the README and of the guides run as printed."""
 
 import re
+import shlex
 import shutil
 from decimal import Decimal
 from pathlib import Path
@@ -33,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_every_command_and_every_python_example_runs(page: str, folder: Path) -> None:
     for block in blocks(page, ""):
         for command in block.replace("\\\n", " ").splitlines():
-            words = [word.strip("'\"") for word in command.split("#")[0].split()]
+            words = shlex.split(command.split("#")[0])
             if words[:1] == ["noisewise"]:
                 assert run(words[1:]) == 0, command
     for block in blocks(page, "python"):

@@ -43,7 +43,7 @@ def on_lattice(family, theta, bounds, cells=CELLS):  # type: ignore[no-untyped-d
         probability[0] += cdf[0]
         probability[-1] += 1 - cdf[-1]
         return low, step / 2, probability
-    offset = int(round(low / (step / 2)))
+    offset = round(low / (step / 2))
     probability = np.zeros(offset + 2 * cells + 1)
     probability[offset + 1 :: 2] = inside
     probability[0] += 1 - inside.sum()
@@ -151,7 +151,7 @@ def test_two_statistics_against_simulation(outside, n, rng) -> None:
     t = np.clip(x, -1, 2) if outside == "clamp" else np.where((x >= -1) & (x <= 2), x, 0.0)
     sums = np.stack([t.sum(axis=1), (t * t).sum(axis=1)], axis=1)
     for law in (noise.Laplace([1.0, 2.0]), noise.Laplace([8.0, 9.0]), noise.Gaussian([1.0, 1.5])):
-        for y in (sums[0], sums.mean(axis=0) + [1.0, -0.5]):
+        for y in (sums[0], sums.mean(axis=0) + np.array([1.0, -0.5])):
             density = np.exp(law.log_density(y - sums).sum(axis=1))
             error = density.std() / np.sqrt(len(density)) / density.mean()
             evidence = gather([noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)])

@@ -23,6 +23,7 @@ Complex = NDArray[np.complex128]
 Term = tuple[FloatArray, FloatArray]
 TOLERANCE = 1e-5
 """Of the likelihood, relative."""
+NEGLIGIBLE = 1e-9
 BLOCK = 16
 CHUNK = 1 << 14
 """Nodes x thetas handled at once: what stays in the processor's cache."""
@@ -75,7 +76,7 @@ def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
     if sums.gaussian:
         log_factor = log_factor + 0.5 * variance * law.slope**2
         if not sums.lattice or sums.scale.min() >= NEAR_LATTICE:
-            total, error = _with_noise(law, sums, variance)
+            total, error = _with_noise(law, sums, variance, atom_count)
             log_factor = log_factor + np.log(sums.scale * np.sqrt(2 * np.pi))  # the transform holds the density's constant
         else:
             total, error = _on_lattice(law, sums, np.zeros(sums.n.shape))
@@ -87,7 +88,7 @@ def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
         return log_factor + np.log(np.maximum(total, 0.0)), np.where(total > 0, error, np.inf)
 
 
-def _with_noise(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _with_noise(law: Tilted, sums: Sums, variance: FloatArray, atom_count: int) -> tuple[FloatArray, FloatArray]:
     """Normal noise: the density of sum + noise at y, which the tilt has made its mean."""
     below, above = window(law.centred, law.weight, sums.n, variance)
     width = below + above
@@ -98,7 +99,10 @@ def _with_noise(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArr
         size = np.exp(size - 0.5 * variance[rows, None] * omega**2)
         return size * np.cos(phase - omega * z[rows, None]), size
 
-    most = np.full(width.shape, np.inf) if sums.lattice else _most(law, width, 0)  # whole numbers are no quadrature
+    most = np.full(width.shape, np.inf)
+    if not sums.lattice:  # whole numbers are no quadrature
+        nodes = law.weight.shape[1] - atom_count
+        most = resolved(law.centred[:, :nodes], law.weight[:, :nodes], width)
     return _series(law, width, most, term)
 
 
@@ -148,7 +152,7 @@ def _continuous(law: Tilted, sums: Sums, atom_count: int) -> tuple[FloatArray, F
 
     width = high - low
     single = sums.n == 1
-    most = np.where(single & few, 0.0, _most(law, width, atom_count))
+    most = np.where(single & few, 0.0, resolved(law.centred[:, :nodes], law.weight[:, :nodes], width))
     total, rest = _series(law, width, most, term, nodes if few else 0)
     if few:  # a single record is all in the direct part
         total, rest = np.where(single, 0.0, total), np.where(single, 0.0, rest)
@@ -160,11 +164,11 @@ def _rates(law: Tilted, sums: Sums) -> tuple[FloatArray, FloatArray]:
     return 1 / sums.scale - law.slope, 1 / sums.scale + law.slope
 
 
-def _most(law: Tilted, width: FloatArray, atom_count: int) -> FloatArray:
-    """The highest harmonic that this many Gauss nodes resolve over the range of the values."""
-    nodes = law.weight.shape[1] - atom_count
-    span = np.ptp(law.centred[:, :nodes], axis=1)
-    return np.asarray(np.floor(np.maximum(nodes / 2 - 12, 1) / 0.75 * width / (2 * np.pi * span)))
+def resolved(centred: FloatArray, weight: FloatArray, width: FloatArray) -> FloatArray:
+    """The highest harmonic that Gauss nodes resolve: 0.6 of a half turn from one to the next, where they carry weight."""
+    carries = weight > NEGLIGIBLE * weight.max(axis=1, keepdims=True)
+    spacing = np.max(np.abs(np.diff(centred, axis=1)), axis=1, where=carries[:, 1:] | carries[:, :-1], initial=1e-300)
+    return np.asarray(np.minimum(np.floor(0.3 * width / spacing), 1e9))
 
 
 def _series(

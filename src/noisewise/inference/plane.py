@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from noisewise.inference import kernels
-from noisewise.inference.fourier import Sums
+from noisewise.inference.fourier import Sums, resolved
 from noisewise.inference.law import Law
 from noisewise.inference.tilt import log_mean_exp, window
 from noisewise.model.arrays import FloatArray, IntArray
@@ -68,9 +68,9 @@ def _piece(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
     covariance = sums.n[:, None, None] * np.einsum("bm,bmd,bme->bde", weight, centred, centred)
     covariance += np.eye(2) * (variance + 1e-24 * width**2)[:, :, None]
     nodes = weight.shape[1] - atom_count
-    span = np.ptp(centred[:, :nodes], axis=1)
-    cap = np.floor(np.maximum(nodes / 2 - 12, 1) / 0.75 * width / (2 * np.pi * span))  # what the nodes resolve
-    if sums.lattice:
+    if not sums.lattice:
+        cap = np.stack([resolved(centred[:, :nodes, j], weight[:, :nodes], width[:, j]) for j in (0, 1)], axis=1)
+    else:
         cap = np.full(width.shape, float(FURTHEST)) if sums.gaussian else np.floor(width / 2)
     total, error = _series(_Law(weight, centred, sums.n, width, covariance, cap), against)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -146,13 +146,16 @@ def _series(law: _Law, against: list[_Kernel]) -> tuple[FloatArray, FloatArray]:
     total, error = np.zeros(law.n.shape), np.full(law.n.shape, np.inf)
     todo, reach = np.arange(law.n.size), REACH
     while todo.size:
-        wanted = np.minimum(np.ceil(reach * need[todo]) + 1, law.cap[todo]).astype(np.int64)
+        wanted = np.fmin(np.ceil(reach * need[todo]) + 1, np.minimum(law.cap[todo], MOST))
+        wanted *= np.minimum(1.0, np.sqrt(MOST / wanted.prod(axis=1)))[:, None]
+        wanted = np.maximum(wanted, 1).astype(np.int64)
         order = np.argsort(wanted.prod(axis=1))
         todo, wanted = todo[order], wanted[order]
         before = total[todo].copy()
         start = 0
         while start < todo.size:
-            size = max(1, TERMS // int((wanted[start] + 1).prod() * 2 + 1))
+            alike = int(np.searchsorted(wanted[:, 0] * wanted[:, 1], 2 * wanted[start].prod(), side="right")) - start
+            size = max(1, min(alike, TERMS // int((wanted[start] + 1).prod() * 2 + 1)))
             rows = slice(start, start + size)
             most = wanted[rows].max(axis=0)
             some = law.take(todo[rows])
@@ -162,7 +165,7 @@ def _series(law: _Law, against: list[_Kernel]) -> tuple[FloatArray, FloatArray]:
             start += size
         if reach > REACH:
             error[todo] = np.minimum(error[todo], np.abs(total[todo] - before) / np.maximum(np.abs(total[todo]), 1e-300))
-        full = (wanted >= law.cap[todo]).all(axis=1) | (GROW**2 * wanted.prod(axis=1) > MOST)
+        full = (wanted >= law.cap[todo]).any(axis=1) | (GROW**2 * wanted.prod(axis=1) > MOST // 2)
         todo = todo[(error[todo] > TOLERANCE) & ~full]
         reach *= GROW
     return total, error

@@ -20,6 +20,7 @@ COUNTS = (5, 9, 17, 33)
 RANGE = 14.0
 EXACT = 0.8
 """The Chebyshev points span this share of s and t; beyond, where the density is e^-9 of its peak, the difference is held."""
+TAMED = 15.0
 PILOT_STRAIGHT, PILOT_MOST = 1.0, 150
 
 Likelihood = Callable[[FloatArray, IntArray], FloatArray]
@@ -53,7 +54,8 @@ def solve(
     dense = _nodes(np.linspace(-1, 1, DENSE), outer, inner)  # (groups, DENSE t, DENSE s, 2)
     owner = np.repeat(np.arange(groups), DENSE * DENSE)
     flat = dense.reshape(-1, 2)
-    base = (log_prior(flat, owner) + collapsed(flat, owner)).reshape(groups, DENSE, DENSE)
+    base = np.nan_to_num(log_prior(flat, owner) + collapsed(flat, owner), nan=grids.LOWEST, neginf=grids.LOWEST)
+    base = base.reshape(groups, DENSE, DENSE)
     value, error, points = base.copy(), np.zeros(groups), np.zeros(groups, dtype=np.int64)
     todo, known = np.arange(groups), None
     across = np.clip(np.linspace(-1, 1, DENSE) / EXACT, -1, 1)
@@ -67,11 +69,11 @@ def solve(
         flat, owner = at[:, fresh].reshape(-1, 2), np.repeat(todo, fresh.sum())
         likelihood, rest = exact(flat, owner)
         points[todo] += fresh.sum()
-        posterior = (likelihood + log_prior(flat, owner)).reshape(todo.size, -1)
+        posterior = np.nan_to_num(likelihood + log_prior(flat, owner), nan=-1e300, neginf=-1e300).reshape(todo.size, -1)
         weight = np.exp(posterior - posterior.max(axis=1, keepdims=True))
         error[todo] = np.maximum(error[todo], (np.minimum(rest.reshape(weight.shape), 1.0) * weight).max(axis=1))
         gap = np.empty((todo.size, count, count))
-        gap[:, fresh] = (likelihood - collapsed(flat, owner)).reshape(todo.size, -1)
+        gap[:, fresh] = _tamed((likelihood - collapsed(flat, owner)).reshape(todo.size, -1), posterior)
         if known is not None:
             gap[:, ::2, ::2] = known
         table = _lagrange(unit, across)  # (DENSE, count)
@@ -89,6 +91,13 @@ def solve(
         if todo.size == 0:
             break
     return Sheet(value, base, outer, inner, error, points)
+
+
+def _tamed(gap: FloatArray, posterior: FloatArray) -> FloatArray:
+    """Corners where the posterior is nothing may have any gap, or none; held near that of the peak they do no harm elsewhere."""
+    best = np.argmax(np.where(np.isfinite(gap), posterior, -np.inf), axis=1)
+    middle = np.nan_to_num(gap[np.arange(len(gap)), best], posinf=0.0, neginf=0.0)[:, None]
+    return np.clip(np.where(np.isfinite(gap), gap, middle), middle - TAMED, middle + TAMED)
 
 
 def _box(pilot: Likelihood, psi1: FloatArray, psi2: FloatArray) -> tuple[FloatArray, FloatArray]:

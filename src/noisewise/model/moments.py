@@ -10,6 +10,8 @@ from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family, IntervalMoments
 
+GARBAGE = 1e-11
+"""Below this share nothing is left of it."""
 CANCELLED = 1e-6
 """A closed-form variance below this share of the second moment has lost its digits, and quadrature takes over."""
 
@@ -44,10 +46,16 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
         return closed
     if closed is None:
         return quadrature.interval_moments(family, theta, lower, upper)
-    if method == "rough":
-        return closed
     variance = np.einsum("bdd->bd", closed.covariance)
-    good = (np.isfinite(closed.log_probability) & (variance > CANCELLED * (variance + closed.mean**2)).all(1))[:, None]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        share = variance / (variance + closed.mean**2)
+    if method == "rough":
+        t = np.stack([np.asarray(column, dtype=float) for column in family.statistic(np.linspace(lower, upper, 129), np)])
+        low, high = t.min(axis=1), t.max(axis=1)
+        possible = (closed.mean >= low) & (closed.mean <= high) & (variance <= (high - low) ** 2 / 4)
+        closed.mean[~((share > GARBAGE) & possible).all(axis=1)] = np.nan
+        return closed
+    good = (np.isfinite(closed.log_probability) & (share > CANCELLED).all(1))[:, None]
     if good.all():
         return closed
     redo = ~good[:, 0]

@@ -1,0 +1,230 @@
+"""Inference against NumPyro's NUTS used well, and against itself: ratios measured in one run.
+
+Run: make bench-inference, or python bench/inference.py [peers|cold|many|n|counts] ... with the extra `bench` installed.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import noisewise
+from noisewise import Bounds, families, noise, priors
+from noisewise.inference import counts, diagnostics
+
+HERE = Path(__file__).parent
+
+
+def cases():
+    rng = np.random.default_rng(5)
+    shares = rng.dirichlet(np.ones(100))
+    y = rng.multinomial(10**5, shares) + rng.laplace(0, 4.0, 100)
+    observe = noisewise.observe
+    return {
+        "bernoulli": (
+            observe(family=families.Bernoulli(), n=1000, statistic=366.26, noise=noise.Laplace(10.0)),
+            priors.Beta(10, 10),
+        ),
+        "exponential": (
+            observe(
+                family=families.Exponential(), n=100, statistic=39.752, noise=noise.Laplace(1.5),
+                bounds=Bounds(0.01, 1.5, outside="redact"),
+            ),
+            priors.Gamma(8, 2),
+        ),
+        "normal": (
+            observe(
+                family=families.Normal(), n=100, statistic=[30.73, 55.74], noise=noise.Laplace([3.0, 6.0]),
+                bounds=Bounds(-4, 4, outside="clamp"),
+            ),
+            priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0),
+        ),
+        "categorical": (
+            observe(family=families.Categorical(100), n=10**5, statistic=y, noise=noise.Laplace(4.0)),
+            priors.Dirichlet([1.0] * 100),
+        ),
+    }  # fmt: skip
+
+
+def timed(call, repeat):
+    call()
+    best = np.inf
+    for _ in range(repeat):
+        start = time.perf_counter()
+        call()
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+def everything(release, prior):
+    """A posterior with all that is asked of it: summary, 4000 draws, certificate."""
+    posterior = noisewise.infer(release, prior, seed=1)
+    posterior.summary()
+    assert posterior.certificate.sentence
+    return posterior, posterior.draws
+
+
+def effective(samples):
+    """The smallest effective sample size over the numbers of each parameter, (chains, draws, ...)."""
+    sizes = []
+    for draws in samples.values():
+        flat = np.asarray(draws).reshape(*draws.shape[:2], -1)
+        sizes.append(diagnostics.of(np.swapaxes(flat, 0, 1)).ess.min())
+    return float(min(sizes))
+
+
+def peers():
+    import jax
+    import peers
+
+    print("warm, per 1000 effective draws; auto gives 4000 independent draws, summary and certificate")
+    bars = {"bernoulli": 10, "exponential": 10, "normal": 1, "categorical": 10}
+    for name, (release, prior) in cases().items():
+        y = jax.numpy.array(release.statistic)
+        run = peers.compiled(name)
+        jax.block_until_ready(run(jax.random.PRNGKey(0), y))
+        start = time.perf_counter()
+        samples = jax.block_until_ready(run(jax.random.PRNGKey(1), y))
+        nuts = time.perf_counter() - start
+        ess = effective(samples)
+        ours = timed(lambda: everything(release, prior), 1 if name == "categorical" else 10)  # noqa: B023
+        ratio = (nuts / ess * 1000) / (ours / 4)
+        print(
+            f"  {name:12s} NUTS {nuts:7.3f} s, {ess:6.0f} effective; auto {ours * 1e3:7.1f} ms; ratio {ratio:7.1f} (bar {bars[name]})"
+        )
+    release, prior = cases()["bernoulli"]
+    run = peers.compiled("bernoulli_centred")
+    y = jax.numpy.array(release.statistic)
+    jax.block_until_ready(run(jax.random.PRNGKey(0), y))
+    start = time.perf_counter()
+    ess = effective(jax.block_until_ready(run(jax.random.PRNGKey(1), y)))
+    nuts = ess / (time.perf_counter() - start)
+    start = time.perf_counter()
+    posterior = noisewise.infer(release, prior, method="gibbs", draws=40_000, seed=1)
+    ours = posterior.certificate.ess / (time.perf_counter() - start)
+    print(f"  gibbs (8 chains) {ours:.0f} effective/s, NUTS on the centred model {nuts:.0f}; ratio {ours / nuts:.1f} (bar 3)")
+
+
+def cold():
+    print("cold, from a process to the printed summary")
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    texts = {
+        "bernoulli": "beta(alpha=10, beta=10)",
+        "exponential": "gamma(shape=8, rate=2)",
+        "normal": "normal_inverse_gamma(mean=0, strength=2, shape=4, scale=3)",
+        "categorical": f"dirichlet(concentration={[1] * 100})",
+    }
+    for name, (release, _) in cases().items():
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "r.json"
+            release.save(path)
+            command = [
+                sys.executable,
+                "-c",
+                "from noisewise.cli.main import main; main()",
+                "infer",
+                str(path),
+                "--prior",
+                texts[name],
+            ]
+            ours = timed(lambda: subprocess.run(command, check=True, capture_output=True, env=env), 2)  # noqa: B023
+        statistic = ",".join(map(str, release.statistic))
+        start = time.perf_counter()
+        subprocess.run([sys.executable, str(HERE / "peers.py"), name, statistic], check=True, capture_output=True, env=env)
+        nuts = time.perf_counter() - start
+        print(f"  {name:12s} NUTS {nuts:6.2f} s; noisewise {ours:5.2f} s; ratio {nuts / ours:6.1f} (bar 10)")
+
+
+def many():
+    print("10 000 groups, each with its own n, y and epsilon: one batch against a loop of infer (its first 100)")
+    rng = np.random.default_rng(1)
+    n = (10 ** rng.uniform(1, 5, 10_000)).astype(int)
+    epsilon = 10 ** rng.uniform(-1, 0.5, 10_000)
+    bernoulli, exponential = [], []
+    for size, e in zip(n, epsilon, strict=True):
+        p, rate = rng.beta(2, 5), rng.gamma(8) / 2
+        s = rng.binomial(size, p) + rng.laplace(0, 1 / e)
+        bernoulli.append(noisewise.observe(family=families.Bernoulli(), n=int(size), statistic=s, noise=noise.Laplace(1 / e)))
+        x = rng.exponential(1 / rate, size)
+        s = np.where((x > 0.01) & (x < 1.5), x, 0).sum() + rng.laplace(0, 1.5 / e)
+        exponential.append(
+            noisewise.observe(
+                family=families.Exponential(), n=int(size), statistic=s, noise=noise.Laplace(1.5 / e),
+                bounds=Bounds(0.01, 1.5, outside="redact"),
+            )
+        )  # fmt: skip
+    for name, releases, prior, bar in (
+        ("bernoulli", bernoulli, priors.Beta(2, 5), 20),
+        ("exponential", exponential, priors.Gamma(8, 2), 10),
+    ):
+        start = time.perf_counter()
+        table = noisewise.infer_many(releases, prior).table()
+        batch = time.perf_counter() - start
+        start = time.perf_counter()
+        loop = [noisewise.infer(release, prior).summary()[0] for release in releases[:100]]
+        each = (time.perf_counter() - start) / 100
+        worst = max(
+            abs(row[c] - one[c]) / one["sd"] for row, one in zip(table, loop, strict=False) for c in ("mean", "sd", "5%", "95%")
+        )
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        print(
+            f"  {name:12s} batch {batch:6.2f} s, loop {each * 1e4:6.1f} s; ratio {each * 1e4 / batch:5.1f} (bar {bar}); "
+            f"largest difference {worst:.1e} sd; peak {peak:.2f} GB (bar 1)"
+        )
+
+
+def by_n():
+    print("time at n = 10^12 over n = 10^3 (bar 1.5)")
+    for name in ("bernoulli", "exponential"):
+        times = []
+        for n in (10**3, 10**12):
+            if name == "bernoulli":
+                release = noisewise.observe(family=families.Bernoulli(), n=n, statistic=0.37 * n, noise=noise.Laplace(0.01 * n))
+                prior = priors.Beta(10, 10)
+            else:
+                release = noisewise.observe(
+                    family=families.Exponential(), n=n, statistic=0.35 * n, noise=noise.Laplace(0.01 * n),
+                    bounds=Bounds(0.01, 1.5, outside="redact"),
+                )  # fmt: skip
+                prior = priors.Gamma(8, 2)
+            times.append(timed(lambda: everything(release, prior), 20))  # noqa: B023
+        print(f"  {name:12s} {times[0] * 1e3:.1f} ms, {times[1] * 1e3:.1f} ms; ratio {times[1] / times[0]:.2f}")
+
+
+def by_counts():
+    print("categorical, n = 10^6, epsilon = 0.1: autocorrelation in sweeps (bar 8), a sweep at K = 1000 over K = 100 (bar 12)")
+    rng = np.random.default_rng(2)
+    law = noise.Laplace(20.0)
+    for a in (0.1, 0.5, 1.0, 10.0):
+        cost = {}
+        for k in (3, 100, 1000):
+            concentration = np.full(k, a)
+            y = rng.multinomial(10**6, priors.Dirichlet(concentration).draw(rng, 1)[0]) + rng.laplace(0, 20.0, k)
+            chains = 16
+            state = counts.start(np.tile(y, (chains, 1)), 1e6, concentration, rng)
+            for _ in range(200):
+                state = counts.sweep(state, y, concentration, law.broadcast(k), rng)
+            kept = []
+            start = time.perf_counter()
+            for _ in range(1500):
+                state = counts.sweep(state, y, concentration, law.broadcast(k), rng)
+                kept.append(state)
+            cost[k] = (time.perf_counter() - start) / 1500
+            held = np.stack(kept)
+            moving = np.ptp(held, axis=(0, 1)) > 0
+            time_of = diagnostics.of(held[:, :, moving]).autocorrelation
+            print(f"  K = {k:4d}, concentration {a:4g}: slowest {time_of.max():5.2f}; {cost[k] * 1e3:.1f} ms a sweep")
+        print(f"  concentration {a:4g}: K = 1000 / K = 100 ratio {cost[1000] / cost[100]:.1f}")
+
+
+PARTS = {"peers": peers, "cold": cold, "many": many, "n": by_n, "counts": by_counts}
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(HERE))
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()

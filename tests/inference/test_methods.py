@@ -1,0 +1,231 @@
+"""The other methods against independent answers: collapsed by quadrature, counts by enumeration, OPS by integration."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import integrate, special, stats
+
+import noisewise
+from conftest import FALSE_ALARM
+from noisewise import Bounds, families, noise, priors
+from noisewise.errors import NoisewiseError
+from noisewise.inference import baselines, collapsed, counts, diagnostics
+from noisewise.inference.evidence import gather
+from noisewise.inference.weak import weak_prior
+
+
+@pytest.mark.parametrize("v", [1e-6, 0.3, 40.0, 1e6])
+@pytest.mark.parametrize("b", [0.02, 1.0, 300.0])
+@pytest.mark.parametrize("z", [0.0, 0.7, -5.0, 2000.0])
+def test_normal_laplace_density(v, b, z) -> None:
+    sd = np.sqrt(v)
+
+    def log_integrand(s):  # type: ignore[no-untyped-def]
+        return stats.norm.logpdf(s, 0, sd) - np.abs(z - s) / b
+
+    peak = np.clip(z, -v / b, v / b)  # the concave integrand's maximum
+    far = b * np.geomspace(1e-4, 45, 4000)
+    around = np.sort(np.concatenate([peak + sd * np.linspace(-12, 12, 40001), z - far, [z], z + far]))
+    value = log_integrand(around)
+    wanted = np.log(np.trapezoid(np.exp(value - value.max()), around)) + value.max() - np.log(2 * b)
+    found = collapsed.normal_laplace(np.array([z]), np.array([v]), np.array([b]))[0]
+    assert found == pytest.approx(wanted, rel=1e-5, abs=1e-4)
+
+
+def test_normal_laplace_keeps_its_digits_at_a_trillion_records() -> None:
+    """n = 10^12, epsilon = 50: noise far below the sampling, so the density is the normal's to 10^-9."""
+    v, b = np.array([2.5e11]), np.array([0.02])
+    assert collapsed.normal_laplace(np.array([3e5]), v, b)[0] == pytest.approx(stats.norm.logpdf(3e5, 0, np.sqrt(v[0])), abs=1e-8)
+
+
+@pytest.mark.parametrize("rho", [-0.95, 0.0, 0.6])
+@pytest.mark.parametrize("b", [(0.1, 0.2), (2.0, 1.0), (30.0, 50.0)])
+def test_two_laplace_statistics_by_double_integration(rho, b) -> None:
+    cov = np.array([[1.0, rho * 1.5], [rho * 1.5, 2.25]])
+    for z in ((0.4, -0.3), (6.0, -2.0)):
+
+        def integrand(s2, s1, z=z):  # type: ignore[no-untyped-def]
+            q = (s1**2 - 2 * rho * s1 * s2 / 1.5 + s2**2 / 2.25) / (1 - rho**2)
+            return np.exp(-q / 2 - abs(z[0] - s1) / b[0] - abs(z[1] - s2) / b[1])
+
+        a, c = np.linspace(-9, 9, 2401), np.linspace(-13, 13, 2401)
+        grid = np.exp(
+            -(a[:, None] ** 2 - 2 * rho * a[:, None] * c / 1.5 + c**2 / 2.25) / (2 * (1 - rho**2))
+            - np.abs(z[0] - a[:, None]) / b[0] - np.abs(z[1] - c) / b[1]
+        )  # fmt: skip
+        total = grid.sum() * (a[1] - a[0]) * (c[1] - c[0]) / (2 * np.pi * np.sqrt(np.linalg.det(cov)) * 4 * b[0] * b[1])
+        found = collapsed.log_likelihood(
+            np.zeros((1, 2)), cov[None], np.array([z]), np.array([b]), False
+        )[0]  # fmt: skip
+        assert found == pytest.approx(np.log(total), abs=0.02), (z, rho)
+        assert integrand(0.0, 0.0) > 0
+
+
+def test_collapsed_with_normal_noise_in_three_dimensions(rng) -> None:
+    root = rng.standard_normal((3, 3))
+    mean, cov = rng.standard_normal(3), root @ root.T
+    y, scale = rng.standard_normal(3), np.array([0.5, 1.0, 2.0])
+    found = collapsed.log_likelihood(mean[None], cov[None], y[None], scale[None], True)[0]
+    assert found == pytest.approx(stats.multivariate_normal.logpdf(y, mean, cov + np.diag(scale**2)))
+
+
+@pytest.mark.parametrize("a", [(0.2, 0.3, 0.4), (1.0, 1.0, 1.0), (4.0, 0.5, 2.0)])
+@pytest.mark.parametrize("law", [noise.Laplace(1.5), noise.DiscreteLaplace(3.0, 1.0), noise.Gaussian(2.0)], ids=str)
+def test_counts_against_enumeration(a, law) -> None:
+    """K = 3, n = 12: all 91 tables. Means within 5 of the Monte Carlo errors that the certificate claims, sds within 2 %."""
+    n, y = 12, np.array([7.0, 1.0, -2.0])
+    concentration = np.array(a)
+    tables = np.array([(i, j, n - i - j) for i, j in itertools.product(range(n + 1), repeat=2) if i + j <= n], dtype=float)
+    log_weight = (special.gammaln(concentration + tables) - special.gammaln(tables + 1)).sum(axis=1)
+    log_weight += law.broadcast(3).log_density(y - tables).sum(axis=1)
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = (concentration + tables) / (concentration.sum() + n)
+    wanted = weight @ mean
+    sd = np.sqrt(weight @ (mean * (1 - mean) / (concentration.sum() + n + 1)) + weight @ (mean - wanted) ** 2)
+    release = noisewise.observe(family=families.Categorical(3), n=n, statistic=y, noise=law)
+    posterior = noisewise.infer(release, priors.Dirichlet(a), seed=4)
+    assert np.abs(posterior.mean("probabilities") - wanted).max() < 5 * counts.ERROR * sd.max()
+    assert posterior.sd("probabilities") == pytest.approx(sd, rel=0.02)
+    cdf = weight @ special.betainc(concentration[0] + tables[:, 0], concentration[1:].sum() + n - tables[:, 0], 0.4)
+    level = posterior.quantile("probabilities", min(max(float(cdf), 0.01), 0.99))[0]
+    assert level == pytest.approx(0.4, abs=0.03 * sd[0] + 0.005)
+
+
+def test_batched_counts_of_different_problems(rng) -> None:
+    """One chain for each problem, as in a study: the mean over chains of each problem is that of its own run."""
+    y = np.repeat(np.array([[9.0, 2.0, 1.0], [0.0, 4.0, 8.0]]), 600, axis=0)
+    a, law = np.array([1.0, 2.0, 0.4]), noise.Laplace(1.0).broadcast(3)
+    state = counts.start(y, 12, a, rng)
+    total = np.zeros(y.shape)
+    for step in range(160):
+        state = counts.sweep(state, y, a, law, rng)
+        total += state if step >= 40 else 0
+    means = total.reshape(2, 600, 3).mean(axis=1) / 120
+    for j in range(2):
+        chain = counts.sample(y[600 * j], 12.0, a, law, rng)
+        assert np.abs(means[j] - chain.counts.mean(axis=(0, 1))).max() < 0.06
+    assert (state.sum(axis=1) == 12).all()
+
+
+def test_diagnostics_of_an_autoregression(rng) -> None:
+    """x' = 0.8 x + e has autocorrelation time (1 + 0.8)/(1 - 0.8) = 9."""
+    x = np.zeros((20_000, 8, 1))
+    noise_of = rng.standard_normal(x.shape)
+    for t in range(1, len(x)):
+        x[t] = 0.8 * x[t - 1] + noise_of[t]
+    found = diagnostics.of(x)
+    assert found.autocorrelation[0] == pytest.approx(9, rel=0.1)
+    assert found.rhat[0] == pytest.approx(1, abs=0.005)
+    apart = x + np.arange(8)[:, None]
+    assert diagnostics.of(apart).rhat[0] > 1.2
+
+
+@pytest.mark.parametrize("variant", ["joint", "paper"])
+def test_gibbs_variants_with_redacted_records(variant) -> None:
+    """n = 1000, epsilon = 1: both views of the model agree well, so each variant is near the exact posterior."""
+    bounds = Bounds(0.01, 1.5, outside="redact")
+    release = noisewise.observe(family=families.Exponential(), n=1000, statistic=400.0, noise=noise.Laplace(1.5), bounds=bounds)
+    prior = priors.Gamma(40, 20)  # rules out the other explanation of the sum: rare and large waits, redacted
+    exact = noisewise.infer(release, prior)
+    posterior = noisewise.infer(release, prior, method="gibbs", variant=variant, seed=1)
+    assert posterior.mean("rate") == pytest.approx(exact.mean("rate"), abs=0.35 * exact.sd("rate"))
+    assert posterior.sd("rate") == pytest.approx(exact.sd("rate"), rel=0.35 if variant == "paper" else 0.1)
+
+
+def test_gibbs_says_when_it_cannot_be_trusted() -> None:
+    """n = 10^6, epsilon = 10^-4: 40 000 draws are worth a handful."""
+    release = noisewise.observe(family=families.Bernoulli(), n=10**6, statistic=360_000.0, noise=noise.Laplace(1e4))
+    certificate = noisewise.infer(release, priors.Beta(10, 10), method="gibbs", seed=1).certificate
+    assert certificate.warnings
+    assert "WARNING" in certificate.sentence
+
+
+def test_gibbs_in_standardised_coordinates() -> None:
+    """The release's own coordinates: u = (x - 2)/4 over [-2, 6]; the exact method is the judge."""
+    release = noisewise.observe(
+        family=families.Normal(), n=400, statistic=[-60.0, 40.0], noise=noise.Laplace(4.0),
+        bounds=Bounds(-2, 6, outside="clamp"), coordinates="standardised",
+    )  # fmt: skip
+    prior = priors.NormalInverseGamma(1.0, 1.0, 3.0, 4.0)
+    exact, gibbs = noisewise.infer(release, prior), noisewise.infer(release, prior, method="gibbs", seed=1)
+    for name in exact.names:
+        assert gibbs.mean(name) == pytest.approx(exact.mean(name), abs=0.1 * exact.sd(name))
+        assert gibbs.sd(name) == pytest.approx(exact.sd(name), rel=0.1)
+
+
+@pytest.mark.parametrize("successes", [0, 37, 100])
+def test_ops_matches_its_definition(successes, rng) -> None:
+    """Moments of (p(theta) p(x | theta))^tau on [0.1, 0.9] by integration; a z-test at the suite's false-alarm rate."""
+    epsilon, n, alpha, beta = 40.0, 100, 10.0, 10.0
+    tau = min(1.0, epsilon / 100 / (2 * np.log(9)))
+
+    def density(t):  # type: ignore[no-untyped-def]
+        return np.exp(tau * ((alpha - 1 + successes) * np.log(t) + (beta - 1 + n - successes) * np.log1p(-t)))
+
+    total, first, second = (integrate.quad(lambda t, k=k: t**k * density(t), 0.1, 0.9)[0] for k in range(3))
+    mean, sd = first / total, np.sqrt(second / total - (first / total) ** 2)
+    draws = np.concatenate([baselines.ops(alpha, beta, successes, n, epsilon, rng) for _ in range(400)])
+    assert draws.min() >= 0.1
+    assert draws.max() <= 0.9
+    limit = stats.norm.isf(FALSE_ALARM / 2)
+    assert abs(draws.mean() - mean) < limit * sd / np.sqrt(draws.size)
+    assert abs(draws.std() / sd - 1) < limit / np.sqrt(draws.size)
+
+
+def test_naive_is_the_conjugate_update_of_a_possible_statistic() -> None:
+    release = noisewise.observe(family=families.Bernoulli(), n=10, statistic=-7.0, noise=noise.Laplace(5.0))
+    posterior = noisewise.infer(release, priors.Beta(2, 3), method="naive")
+    assert posterior.mean("probability") == pytest.approx(2 / 15, rel=1e-4)
+    three = noisewise.observe(family=families.Categorical(3), n=10, statistic=[-1.0, 5.0, 15.0], noise=noise.Laplace(5.0))
+    naive = noisewise.infer(three, priors.Dirichlet([1, 1, 1]), method="naive")
+    assert naive.mean("probabilities") == pytest.approx([1 / 13, 3.5 / 13, 8.5 / 13])
+    assert any("over-confident" in warning for warning in naive.certificate.warnings)
+
+
+WEAK = [
+    noisewise.observe(family=family, n=50, statistic=[1.0] * family.dimension, noise=noise.Laplace(1.0), bounds=bounds)
+    for family, bounds in (
+        (families.Bernoulli(), None),
+        (families.Categorical(4), None),
+        (families.Exponential(), Bounds(0, 60, outside="clamp")),
+        (families.Poisson(), Bounds(0, 9, outside="clamp")),
+        (families.Geometric(), Bounds(1, 9, outside="clamp")),
+        (families.Gamma(shape=2.0), Bounds(0, 9, outside="clamp")),
+        (families.Normal(), Bounds(-3, 5, outside="clamp")),
+        (families.Normal(mean=1.0), Bounds(-3, 5, outside="clamp")),
+        (families.Normal(variance=1.0), Bounds(-3, 5, outside="clamp")),
+    )
+]
+
+
+@pytest.mark.parametrize("release", WEAK, ids=lambda r: str(r.family))
+def test_every_family_has_a_weak_prior(release) -> None:
+    assert np.isfinite(noisewise.infer(release, weak_prior(release)).mean(release.family.parameters[0].name)).all()
+
+
+@pytest.mark.parametrize("release", WEAK, ids=lambda r: str(r.family))
+@pytest.mark.parametrize("method", ["exact", "collapsed", "gibbs", "naive"])
+def test_every_method_serves_or_says_why_not(release, method) -> None:
+    """From a release far from anything the prior expects; a number comes out, or one line that names another method."""
+    if method == "collapsed" and release.family.kind == "categorical":
+        with pytest.raises(NoisewiseError, match="use method='exact'"):
+            noisewise.infer(release, weak_prior(release), method=method)
+        return
+    posterior = noisewise.infer(release, weak_prior(release), method=method, seed=1)
+    for row in posterior.summary():
+        assert all(np.isfinite(row[column]) for column in ("mean", "sd", "5%", "50%", "95%"))
+    assert posterior.certificate.sentence
+
+
+def test_a_coarse_lattice_is_modelled_as_what_it_is() -> None:
+    """Exponential records rounded to whole numbers, discrete noise narrower than a step: against enumeration."""
+    bounds, law = Bounds(0, 5, outside="clamp"), noise.DiscreteLaplace(0.3, 1.0)
+    evidence = gather([noisewise.observe(family=families.Exponential(), n=3, statistic=4.0, noise=law, bounds=bounds)])
+    rate = 0.8
+    edges = np.array([0, 0.5, 1.5, 2.5, 3.5, 4.5, np.inf])
+    p = np.diff(1 - np.exp(-rate * edges))
+    sums = np.convolve(np.convolve(p, p), p)
+    wanted = np.log(sums @ np.exp(law.log_density((4.0 - np.arange(sums.size))[:, None])[:, 0]))
+    assert evidence.exact(np.array([[rate]]), np.zeros(1, dtype=int))[0][0] == pytest.approx(wanted, abs=0.01)
