@@ -24,6 +24,8 @@ Term = tuple[FloatArray, FloatArray]
 TOLERANCE = 1e-5
 """Of the likelihood, relative."""
 NEGLIGIBLE = 1e-9
+MOST = 1 << 13
+"""Harmonics of one theta."""
 BLOCK = 16
 CHUNK = 1 << 14
 """Nodes x thetas handled at once: what stays in the processor's cache."""
@@ -168,7 +170,7 @@ def resolved(centred: FloatArray, weight: FloatArray, width: FloatArray) -> Floa
     """The highest harmonic that Gauss nodes resolve: 0.6 of a half turn from one to the next, where they carry weight."""
     carries = weight > NEGLIGIBLE * weight.max(axis=1, keepdims=True)
     spacing = np.max(np.abs(np.diff(centred, axis=1)), axis=1, where=carries[:, 1:] | carries[:, :-1], initial=1e-300)
-    return np.asarray(np.minimum(np.floor(0.3 * width / spacing), 1e9))
+    return np.asarray(np.minimum(np.floor(0.3 * width / spacing), MOST))
 
 
 def _series(

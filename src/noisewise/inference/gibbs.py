@@ -62,7 +62,7 @@ class Model:
             posterior, full = self._valid(
                 rng, lambda rows: self._plain(given[rows] + _noise(rng, root[rows])), released_mean, released_covariance, state
             )
-        return State(posterior.draw(rng, len(full)), full, self._sigma2(rng, released, state))
+        return State(self._theta(rng, posterior, len(full)), full, self._sigma2(rng, released, state))
 
     def _valid(
         self, rng: np.random.Generator, propose: Callable[[IntArray], FloatArray], released_mean: FloatArray,
@@ -95,10 +95,21 @@ class Model:
             mean, covariance = mean + m, covariance + v
         root = _root(covariance)
         posterior, full = self._valid(rng, lambda rows: self._plain(mean[rows] + _noise(rng, root[rows])), mean, covariance, state)
-        theta = posterior.draw(rng, len(full))
+        theta = self._theta(rng, posterior, len(full))
         centre_mean, centre_covariance = self._regions(theta)[1]
         released = centre_mean + _noise(rng, _root(centre_covariance))
         return State(theta, full, self._sigma2(rng, released, state))
+
+    def _theta(self, rng: np.random.Generator, posterior: Prior, size: int) -> FloatArray:
+        """A draw, kept off the edges of its range, where moments are not representable."""
+        theta = posterior.draw(rng, size)
+        parameters = self.evidence.family.parameters
+        if len(parameters) == theta.shape[1]:
+            for j, p in enumerate(parameters):
+                bounded = np.isfinite(p.upper)
+                low = p.lower + (1e-15 if bounded else 1e-100) if np.isfinite(p.lower) else -np.inf
+                theta[:, j] = np.clip(theta[:, j], low, p.upper - 1e-15 if bounded else 1e100)
+        return theta
 
     def _regions(self, theta: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
         """Mean and covariance of the sums over records below, within and above the bounds (RS-CLT)."""
@@ -150,12 +161,12 @@ def chains(
     count: int,
     steps: int,
     rng: np.random.Generator,
-    burn_in: int = BURN_IN,
+    burn_in: int | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> FloatArray:
     """theta of `count` chains over `steps` steps after burn-in, (steps, chains, p)."""
     model = model_of(evidence, prior, variant, np.repeat(evidence.y, count, axis=0), np.repeat(evidence.scale, count, axis=0))
-    return run(model, steps, rng, burn_in, progress)
+    return run(model, steps, rng, BURN_IN if burn_in is None else burn_in, progress)
 
 
 def model_of(evidence: Evidence, prior: Prior, variant: str, y: FloatArray, scale: FloatArray) -> Model:
@@ -180,7 +191,8 @@ def run(
     state = model.start(rng)
     out = np.empty((steps, *state.theta.shape))
     for k in range(-burn_in, steps):
-        state = model.step(rng, state)
+        with np.errstate(all="ignore"):  # a chain may pass a theta that rounds to the edge of its range
+            state = model.step(rng, state)
         if k >= 0:
             out[k] = state.theta
         if progress is not None and k % 100 == 0:
