@@ -95,7 +95,7 @@ def peers():
         ours = timed(lambda: everything(release, prior), 1 if name == "categorical" else 10)  # noqa: B023
         ratio = (nuts / ess * 1000) / (ours / 4)
         print(
-            f"  {name:12s} NUTS {nuts:6.3f} s, {ess:.0f} effective; auto {ours * 1e3:7.1f} ms; ratio {ratio:6.1f} (bar {bars[name]})"
+            f"  {name:11s} NUTS {nuts:.3f} s, {ess:.0f} effective; auto {ours * 1e3:7.1f} ms; ratio {ratio:6.1f} (bar {bars[name]})"
         )
     release, prior = cases()["bernoulli"]
     run = peers.compiled("bernoulli_centred")

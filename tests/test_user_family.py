@@ -3,15 +3,17 @@
 import importlib.util
 import subprocess
 import sys
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import noisewise
 from cases import Case
-from noisewise import Bounds, families, priors
+from noisewise import Bounds, families, noise, priors
 from noisewise.artifact import parse
 from noisewise.curator.ledger import Ledger
 from noisewise.curator.statistics import Column
@@ -136,3 +138,40 @@ def test_undefined_statistics_raise_nothing(outside: str) -> None:
     assert n == 10
     # log and exp may differ by an ulp between engines: at most one lattice step a record.
     assert all(abs(a - b) <= 10 for a, b in zip(sums, parts, strict=True))
+
+
+def test_inference_with_every_method_that_its_parts_allow() -> None:
+    """The Rayleigh family: exact and collapsed agree at n = 5000, gibbs is near; and against the conjugate posterior at little noise."""
+    release = noisewise.observe(
+        family=RAYLEIGH.family, n=5000, statistic=20_000.0, noise=noise.Laplace(1.0), bounds=Bounds(0, 40, outside="clamp")
+    )
+    exact = noisewise.infer(release, RAYLEIGH.prior, seed=1)
+    assert exact.method == "exact"
+    wanted = RAYLEIGH.family.update(RAYLEIGH.prior, np.array([[20_000.0]]), 5000)  # inverse gamma
+    mean = wanted.scale[0] / (wanted.shape - 1)
+    sd = mean / np.sqrt(wanted.shape - 2)
+    assert exact.mean("v") == pytest.approx(mean, abs=0.02 * sd)
+    assert exact.sd("v") == pytest.approx(sd, rel=0.01)
+    for method in ("collapsed", "gibbs", "naive"):
+        posterior = noisewise.infer(release, RAYLEIGH.prior, method=method, seed=1)
+        assert posterior.mean("v") == pytest.approx(mean, abs=0.1 * sd)
+        assert posterior.sd("v") == pytest.approx(sd, rel=0.1)
+
+
+def test_a_missing_part_is_named() -> None:
+    @dataclass(frozen=True)
+    class Bare(families.Family):
+        kind: ClassVar[str] = "bare-inference"
+        support: ClassVar = (0.0, np.inf)
+        parameters: ClassVar = (families.Parameter("v", 0, np.inf),)
+        prior: ClassVar = priors.InverseGamma
+
+        def statistic(self, x: Any, xp: Any = np) -> tuple[Any, ...]:
+            return (x * x,)
+
+    release = noisewise.observe(
+        family=Bare(), n=50, statistic=100.0, noise=noise.Laplace(1.0), bounds=Bounds(0, 8, outside="clamp")
+    )
+    for method, part in (("auto", "natural"), ("exact", "natural"), ("gibbs", "mean"), ("naive", "update")):
+        with pytest.raises(UnsupportedCombination, match=f"does not supply `{part}`"):
+            noisewise.infer(release, priors.InverseGamma(3, 3), method=method)
