@@ -58,8 +58,8 @@ class Density:
     @cached_property
     def _mass(self) -> FloatArray:
         """The mass to the right of each point. What lies beyond the last float of theta is put at the ends."""
-        with np.errstate(over="ignore"):
-            mass = self._width * np.exp(self.log_density) * np.expm1(self._rise) / self._rise
+        steep = np.abs(self._rise)  # from the higher end, so that nothing overflows
+        mass = self._width * np.exp(self.log_density + np.maximum(self._rise, 0.0)) * -np.expm1(-steep) / steep
         low, high = self.axis.range
         first, last = self.start[:-1], self.start[1:] - 1
         for group in np.flatnonzero((self.psi[last] >= high) | (self.psi[first] <= low)):
@@ -118,7 +118,10 @@ class Density:
             right = self.psi[middle] <= psi
             low, high = np.where(right, middle, low), np.where(right, high, middle)
         x = np.clip((psi - self.psi[low]) / np.where(self._width[low] > 0, self._width[low], 1.0), 0.0, 1.0)
-        mass = self._cumulative[low] + self._mass[low] * np.expm1(x * self._rise[low]) / np.expm1(self._rise[low])
+        rise = self._rise[low]
+        share = np.expm1(x * np.minimum(rise, 1.0)) / np.expm1(np.minimum(rise, 1.0))
+        steep = np.exp((x - 1) * np.maximum(rise, 1.0)) * np.expm1(-x * np.maximum(rise, 1.0)) / np.expm1(-np.maximum(rise, 1.0))
+        mass = self._cumulative[low] + self._mass[low] * np.where(rise < 1, share, steep)
         return np.asarray(mass / np.add.reduceat(self._mass, self.start[:-1]))
 
     def curve(self, group: int, tail: float = 0.002) -> tuple[FloatArray, FloatArray]:
@@ -156,7 +159,9 @@ class Density:
             share = np.clip((q * total[group] - self._cumulative[i]) / self._mass[i], 0.0, 1.0)
         share = np.where(self._mass[i] > 0, share, 0.0)
         rise = self._rise[i]
-        x = np.log1p(share * np.expm1(rise)) / rise
+        with np.errstate(divide="ignore"):  # a share of 0 is at the part's start
+            steep = 1 + np.log(share - (share - 1) * np.exp(-np.maximum(rise, 1.0))) / np.maximum(rise, 1.0)
+        x = np.where(rise < 1, np.log1p(share * np.expm1(np.minimum(rise, 1.0))) / rise, steep)
         return self.axis.theta(self.psi[i] + np.clip(x, 0.0, 1.0) * self._width[i])
 
 

@@ -23,7 +23,7 @@ Complex = NDArray[np.complex128]
 Term = tuple[FloatArray, FloatArray]
 TOLERANCE = 1e-5
 """Of the likelihood, relative."""
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE, NOBODY = 1e-9, 1e-9
 MOST = 1 << 13
 """Harmonics of one theta."""
 BLOCK = 16
@@ -154,7 +154,8 @@ def _continuous(law: Tilted, sums: Sums, atom_count: int) -> tuple[FloatArray, F
 
     width = high - low
     single = sums.n == 1
-    most = np.where(single & few, 0.0, resolved(law.centred[:, :nodes], law.weight[:, :nodes], width))
+    nobody = sums.n * inside < NOBODY  # all is in the direct part
+    most = np.where((single | nobody) & few, 0.0, resolved(law.centred[:, :nodes], law.weight[:, :nodes], width))
     total, rest = _series(law, width, most, term, nodes if few else 0)
     if few:  # a single record is all in the direct part
         total, rest = np.where(single, 0.0, total), np.where(single, 0.0, rest)

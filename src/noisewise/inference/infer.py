@@ -170,6 +170,10 @@ class _Solver:
 
     def solve(self) -> tuple[str, list[View]]:
         """The method's name, and a view for each group."""
+        with np.errstate(all="ignore"):  # impossible thetas have log density -inf, on purpose
+            return self._solve()
+
+    def _solve(self) -> tuple[str, list[View]]:
         if self.method != "auto":
             return self.method, self._run(self.method, "as asked")
         refusals = []
