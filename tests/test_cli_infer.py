@@ -82,6 +82,7 @@ def test_many_groups_as_csv_and_parquet(folder: Path, capsys: pytest.CaptureFixt
     [
         (["wait.release.json", "--prior", "beta(alpha=1, beta=1)"], "takes a gamma prior"),
         (["wait.release.json", "--prior", "gamma(shape=-2, rate=1)"], "must be positive"),
+        (["wait.release.json", "--prior", "gamma(shape=[2], rate=20)"], "must be one number"),
         (["wait.release.json", "--prior", "gamma(shape=2"], "cannot read the prior"),
         (["wait.release.json", *GAMMA, "--method", "magic"], "unknown method"),
         (["wait.release.json", *GAMMA, "--method", "gibbs", "--variant", "paper"], "redacted records only"),

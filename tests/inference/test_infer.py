@@ -11,6 +11,7 @@ import noisewise
 from inference import oracle
 from noisewise import Bounds, families, noise, priors
 from noisewise.errors import NoisewiseError
+from noisewise.inference import infer as infer_module
 from noisewise.inference.posterior import Posterior
 
 GIBBS = [c for c in oracle.CASES if c["n"] >= 100]
@@ -100,16 +101,12 @@ def test_a_million_records_at_a_ten_thousandth() -> None:
     check(noisewise.infer(release, priors.Beta(10, 10), seed=2), *bernoulli(n, y, b, 10, 10))
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1e-3])
-def test_at_a_tiny_epsilon_the_posterior_is_the_prior(epsilon) -> None:
-    prior = priors.Gamma(3, 2)
-    release = noisewise.observe(
-        family=families.Exponential(), n=100, statistic=1e4, noise=noise.Laplace(2 / epsilon), bounds=Bounds(0, 2, outside="clamp")
-    )
-    posterior = noisewise.infer(release, prior, seed=2)
-    if epsilon == 1e-6:
-        check(posterior, 1.5, np.sqrt(3) / 2, 0.004)
-        assert posterior.quantile("rate", 0.9) == pytest.approx(stats.gamma.ppf(0.9, 3, scale=0.5), rel=0.003)
+def test_at_a_tiny_epsilon_the_posterior_is_the_prior() -> None:
+    bounds = Bounds(0, 2, outside="clamp")
+    release = noisewise.observe(family=families.Exponential(), n=100, statistic=1e4, noise=noise.Laplace(2e6), bounds=bounds)
+    posterior = noisewise.infer(release, priors.Gamma(3, 2), seed=2)
+    check(posterior, 1.5, np.sqrt(3) / 2, 0.004)
+    assert posterior.quantile("rate", 0.9) == pytest.approx(stats.gamma.ppf(0.9, 3, scale=0.5), rel=0.003)
 
 
 def test_at_a_large_epsilon_a_truncated_release_gives_the_posterior_given_its_statistic() -> None:
@@ -225,6 +222,17 @@ def test_many_give_the_figures_of_a_loop(family, rng) -> None:
             assert row["sd"] == pytest.approx(wanted["sd"], rel=1e-4)
 
 
+def test_the_groups_of_many_do_not_share_their_randomness(monkeypatch) -> None:
+    """Solved in batches of one, two equal releases still get chains of their own; and a seed repeats them."""
+    monkeypatch.setattr(infer_module, "BATCH", 1)
+    release = noisewise.observe(family=families.Categorical(3), n=30, statistic=[9.0, 9, 9], noise=noise.Laplace(3.0))
+    means = [
+        [p.mean("probabilities")[0] for p in noisewise.infer_many([release] * 2, priors.Dirichlet([1] * 3), seed=1)] for _ in "ab"
+    ]
+    assert means[0][0] != means[0][1]
+    assert means[0] == means[1]
+
+
 def test_one_prior_for_each_of_many() -> None:
     release = noisewise.observe(family=families.Bernoulli(), n=0, statistic=0.0, noise=noise.Laplace(1.0))
     many = noisewise.infer_many([release, release], [priors.Beta(1, 3), priors.Beta(6, 2)])
@@ -246,8 +254,6 @@ def test_what_a_posterior_offers() -> None:
     assert "95%" in str(posterior.summary())
     again = noisewise.infer(oracle.release_of(case), oracle.prior_of(case), draws=500, seed=5)
     assert np.array_equal(again.draws["mean"], posterior.draws["mean"])
-    correlation = np.corrcoef(posterior.draws["mean"], posterior.draws["variance"])[0, 1]
-    assert abs(correlation) < 0.9
     tree = posterior.to_arviz()
     assert tree["posterior"]["mean"].shape == (1, 500)
     figure = posterior.plot()
@@ -278,6 +284,8 @@ GOOD = {"family": families.Bernoulli(), "n": 10, "statistic": 3.0, "noise": nois
         (lambda r: noisewise.infer([], priors.Beta(1, 1)), "no release"),
         (lambda r: noisewise.infer("wait.json", priors.Beta(1, 1)), "must be a noisewise release"),
         (lambda r: noisewise.infer_many([r], [priors.Beta(1, 1)] * 2), "2 priors for 1"),
+        (lambda r: noisewise.infer_many([r, "wait.json"], priors.Beta(1, 1)), "must be a noisewise release"),
+        (lambda r: noisewise.infer(r, priors.Beta([1.0], 1)), "alpha of the beta prior must be one number"),
         (lambda r: noisewise.infer(r, priors.Beta(1, 1)).mean("rate"), "no parameter 'rate'"),
         (lambda r: noisewise.infer(r, priors.Beta(1, 1)).quantile("probability", 1.5), "between 0 and 1"),
     ],

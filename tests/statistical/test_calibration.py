@@ -1,6 +1,6 @@
 """A thinned version of bench/calibration.py: `auto` is calibrated, and the same test sees an sd that is 10 % wrong.
 
-4000 trials of cheap settings. KS at 2.7e-7, z and z^2 at 1e-6 false alarm each (two-sided normal limits).
+4000 trials of cheap settings. KS at 3.1e-7, z and z^2 at 1e-6 false alarm each (two-sided normal limits).
 """
 
 import numpy as np

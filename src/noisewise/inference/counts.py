@@ -17,6 +17,7 @@ from scipy import special
 from noisewise.inference import diagnostics
 from noisewise.mechanism.noise import Noise
 from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.priors import Dirichlet
 
 BURN_IN = 100
 ERROR = 0.005
@@ -217,8 +218,7 @@ def start(y: FloatArray, n: float, a: FloatArray, rng: np.random.Generator) -> F
     plausible = np.maximum(y, 0.0) + 1e-9 * (1 + n)
     share = plausible / plausible.sum(axis=1, keepdims=True)
     half = len(y) // 2
-    logs = np.log(rng.standard_gamma(a + 1, (half, a.size))) - rng.standard_exponential((half, a.size)) / a
-    share[:half] = special.softmax(logs, axis=1)
+    share[:half] = Dirichlet(tuple(a)).draw(rng, half)
     counts = np.floor(share * n)
     rank = np.argsort(np.argsort(-(share * n - counts), axis=1), axis=1)
     return np.asarray(counts + (rank < (n - counts.sum(axis=1))[:, None]))
@@ -269,6 +269,4 @@ def draw(counts: FloatArray, a: FloatArray, size: int, rng: np.random.Generator)
     """Draws of the probabilities, (size, K), each from a sweep chosen at random."""
     flat = counts.reshape(-1, counts.shape[2])
     rows: IntArray = rng.integers(len(flat), size=size)
-    c = a + flat[rows]
-    logs = np.log(rng.standard_gamma(c + 1)) - rng.standard_exponential(c.shape) / c
-    return np.asarray(special.softmax(logs, axis=1))
+    return Dirichlet(a + flat[rows]).draw(rng, size)

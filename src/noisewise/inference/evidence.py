@@ -8,7 +8,7 @@ import numpy as np
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference import collapsed, fourier, plane
-from noisewise.inference.law import LATTICE_CELLS, Law, on_lattice, record_law
+from noisewise.inference.law import LATTICE_CELLS, on_lattice, record_law
 from noisewise.mechanism.noise import DiscreteGaussian, Gaussian, Laplace, Noise
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
@@ -107,7 +107,7 @@ class Evidence:
         unit = np.ones(self.dimension) if self.steps is None else self.steps
         law = record_law(self.family, own, bounds, order if self.steps is None or self.family.integer else ORDERS[-1])
         if self.steps is not None:
-            law = Law(on_lattice(law, unit).value / unit, law.weight, law.weight.shape[1])
+            law = on_lattice(law, unit)
         sums = fourier.Sums(
             self.n[group], self.y[group] / unit, self.scale[group] / unit, self.gaussian, self.steps is not None, self.discrete
         )

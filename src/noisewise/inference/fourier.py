@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from noisewise.inference import atoms, kernels
 from noisewise.inference.law import Law
 from noisewise.inference.tilt import OUTSIDE, Tilted, tilt, window
-from noisewise.mechanism.noise import _log_theta
+from noisewise.mechanism.noise import log_theta
 from noisewise.model.arrays import FloatArray, IntArray
 
 Complex = NDArray[np.complex128]
@@ -52,7 +52,7 @@ class Sums:
     def log_constant(self) -> FloatArray:
         """The noise's log density or log probability at 0."""
         if self.gaussian:
-            return -_log_theta(self.scale) if self.discrete else -np.log(self.scale * np.sqrt(2 * np.pi))
+            return -log_theta(self.scale) if self.discrete else -np.log(self.scale * np.sqrt(2 * np.pi))
         return np.log(np.tanh(0.5 / self.scale)) if self.discrete else -np.log(2 * self.scale)
 
 

@@ -42,6 +42,13 @@ class Grid:
         """The highest value of each group."""
         return np.asarray(np.maximum.reduceat(self.value, self.start[:-1]))
 
+    def extent(self, drop: float) -> tuple[FloatArray, FloatArray]:
+        """The lowest and highest psi of each group at which the value is within `drop` of its best; never the same."""
+        counts = self.value >= self.best[self.group] - drop
+        low = np.minimum.reduceat(np.where(counts, self.psi, np.inf), self.start[:-1])
+        high = np.maximum.reduceat(np.where(counts, self.psi, -np.inf), self.start[:-1])
+        return low, np.maximum(high, low + 1e-12 * (1 + np.abs(low)))
+
     def rows(self, group: int) -> slice:
         """Where one group's points are."""
         return slice(int(self.start[group]), int(self.start[group + 1]))

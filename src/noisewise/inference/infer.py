@@ -1,6 +1,7 @@
 """`infer` and `infer_many`: choose the method, run it, and wrap what comes out."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any, overload
 
 import numpy as np
@@ -44,10 +45,11 @@ def infer(
     (for gibbs from its chains, of draws / chains steps each, at least 5000). `variant` and `chains` are for gibbs.
     """
     releases = [release] if isinstance(release, Release) else list(release)
-    _check(releases, method, draws)
+    _check_request(releases, method, draws)
+    _check_together(releases)
     check_prior(releases[0].family, prior)
     problem = Problem(releases[0].family, (prior,), tuple(gather([one]) for one in releases))
-    solver = _Solver(problem, method, variant, chains, draws, seed, progress, _assumptions(releases))
+    solver = _Solver(problem, method, variant, chains, draws, np.random.SeedSequence(seed), progress, _assumptions(releases))
     name, views = solver.solve()
     return Posterior(problem.family, views[0], name, draws, solver.seeds.spawn(1)[0])
 
@@ -67,22 +69,18 @@ def infer_many(
     """
     releases = list(releases)
     priors = [prior] if isinstance(prior, Prior) else list(prior)
-    if not releases:
-        raise UnsupportedCombination("there is no release to infer from.")
     if len(priors) not in (1, len(releases)):
         raise UnsupportedCombination(f"{len(priors)} priors for {len(releases)} releases; give one for all, or one for each.")
-    _check(releases[:1], method, draws)
-    _check_spends(releases)
+    _check_request(releases, method, draws)
     for one, own in zip(releases, priors if len(priors) > 1 else priors * len(releases), strict=True):
-        if not isinstance(one, Release):
-            raise UnsupportedCombination(f"releases must be noisewise releases, got {type(one).__name__}.")
         if len(priors) > 1 or one.family != releases[0].family or one is releases[0]:
             check_prior(one.family, own)
     alike: dict[Any, list[int]] = {}
     for position, one in enumerate(releases):
         alike.setdefault(likeness(one), []).append(position)
     out: list[Posterior | None] = [None] * len(releases)
-    seeds = np.random.SeedSequence(seed).spawn(len(releases))
+    root = np.random.SeedSequence(seed)
+    seeds = root.spawn(len(releases))
     done = 0
     for members in alike.values():
         family = releases[members[0]].family
@@ -91,7 +89,7 @@ def infer_many(
             chosen = members[start : start + size]
             own_priors = (priors[0],) if len(priors) == 1 else tuple(priors[i] for i in chosen)
             problem = Problem(family, own_priors, (gather([releases[i] for i in chosen]),))
-            name, views = _Solver(problem, method, "joint", 8, draws, seed, None, ()).solve()
+            name, views = _Solver(problem, method, "joint", 8, draws, root.spawn(1)[0], None, ()).solve()
             for i, view in zip(chosen, views, strict=True):
                 out[i] = Posterior(family, view, name, draws, seeds[i])
             done += len(chosen)
@@ -161,12 +159,11 @@ class _Solver:
     """Chooses a method for a problem and runs it."""
 
     def __init__(
-        self, problem: Problem, method: str, variant: str, chains: int, draws: int, seed: int | None,
+        self, problem: Problem, method: str, variant: str, chains: int, draws: int, seeds: np.random.SeedSequence,
         progress: Progress | None, assumptions: tuple[str, ...],
     ) -> None:  # fmt: skip
         self.problem, self.method, self.variant, self.chains, self.draws = problem, method, variant, chains, draws
-        self.seeds = np.random.SeedSequence(seed)
-        self.progress, self.assumptions = progress, assumptions
+        self.seeds, self.progress, self.assumptions = seeds, progress, assumptions
 
     def solve(self) -> tuple[str, list[View]]:
         """The method's name, and a view for each group."""
@@ -286,12 +283,10 @@ def _rows(group: int) -> IntArray:
 
 def _scalar(prior: Prior) -> Prior:
     """A batch of one as a plain prior."""
-    from dataclasses import fields
-
     return type(prior)(**{f.name: float(np.ravel(getattr(prior, f.name))[0]) for f in fields(prior)})  # type: ignore[arg-type]
 
 
-def _check(releases: Sequence[Release], method: str, draws: int) -> None:
+def _check_request(releases: Sequence[Release], method: str, draws: int) -> None:
     if method not in METHODS:
         raise UnsupportedCombination(f"unknown method {method!r}; use {', '.join(METHODS)}.")
     if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 1:
@@ -301,10 +296,16 @@ def _check(releases: Sequence[Release], method: str, draws: int) -> None:
     for one in releases:
         if not isinstance(one, Release):
             raise UnsupportedCombination(f"release must be a noisewise release, got {type(one).__name__}; load() reads one.")
+    spends = [one.privacy.spend for one in releases if one.privacy is not None and one.privacy.spend is not None]
+    if len(set(spends)) < len(spends):
+        raise UnsupportedCombination("a release is given twice (one spend id stands in two of them); leave one out.")
+
+
+def _check_together(releases: Sequence[Release]) -> None:
+    """Refuse releases that cannot be combined: of different families, or of the same records."""
     if any(one.family != releases[0].family for one in releases):
         kinds = ", ".join(sorted({one.family.kind for one in releases}))
         raise UnsupportedCombination(f"the releases are of different families ({kinds}); infer from each by itself.")
-    _check_spends(releases)
     for position, one in enumerate(releases):
         if one in releases[:position]:
             raise UnsupportedCombination("a release is given twice; it would count twice. Leave one out.")
@@ -314,12 +315,6 @@ def _check(releases: Sequence[Release], method: str, draws: int) -> None:
         raise UnsupportedCombination(
             f"two releases are of one dataset, {twice!r}: the same records are no independent evidence. Infer from one of them."
         )
-
-
-def _check_spends(releases: Sequence[Release]) -> None:
-    spends = [one.privacy.spend for one in releases if one.privacy is not None and one.privacy.spend is not None]
-    if len(set(spends)) < len(spends):
-        raise UnsupportedCombination("a release is given twice (one spend id stands in two of them); leave one out.")
 
 
 def _assumptions(releases: Sequence[Release]) -> tuple[str, ...]:

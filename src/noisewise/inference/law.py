@@ -21,17 +21,6 @@ class Law:
     weight: FloatArray  # (batch, m), sums to 1
     atoms: int
 
-    @property
-    def mean(self) -> FloatArray:
-        """E t^, shape (batch, d)."""
-        return np.asarray(np.einsum("bm,bmd->bd", self.weight, self.value))
-
-    @property
-    def covariance(self) -> FloatArray:
-        """Var t^, shape (batch, d, d)."""
-        centred = self.value - self.mean[:, None, :]
-        return np.asarray(np.einsum("bm,bmd,bme->bde", self.weight, centred, centred))
-
 
 def record_law(family: Family, theta: FloatArray, bounds: Bounds | None, order: int = 32) -> Law:
     """The law of t^(x) at each theta, with `order` nodes on either side of the density's peak, or every whole number.
@@ -69,5 +58,5 @@ def _whole_support(family: Family, theta: FloatArray) -> Law:
 
 
 def on_lattice(law: Law, steps: FloatArray) -> Law:
-    """The same law with every value rounded to a multiple of its step, as a release on a coarse lattice has it."""
-    return Law(np.floor(law.value / steps + 0.5) * steps, law.weight, law.value.shape[1])
+    """The same law in steps, rounded to whole ones, as a release on a coarse lattice has it; all of it is point masses."""
+    return Law(np.floor(law.value / steps + 0.5), law.weight, law.value.shape[1])

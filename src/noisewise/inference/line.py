@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from noisewise.inference import chebyshev
 from noisewise.inference import grid as grids
 from noisewise.inference.grid import Grid
 from noisewise.model.arrays import FloatArray, IntArray
@@ -49,11 +50,11 @@ def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi
         return Line(grid, grid, np.zeros(groups), np.zeros(groups, dtype=np.int64))
     value, error, points = grid.value.copy(), np.zeros(groups), np.zeros(groups, dtype=np.int64)
     group = grid.group
-    low, high = _box(grid)
+    low, high = grid.extent(RANGE)
     todo, known = np.arange(groups), np.empty((groups, 0))
     failed, beyond = np.zeros(groups, dtype=bool), np.zeros(groups, dtype=bool)
     for count in COUNTS:
-        unit = np.cos(np.pi * np.arange(count) / (count - 1))[::-1]
+        unit = chebyshev.points(count)
         fresh = unit if count == COUNTS[0] else unit[1::2]
         at = (low[todo] + high[todo])[:, None] / 2 + (high[todo] - low[todo])[:, None] / 2 * fresh
         flat, owner = at.ravel(), np.repeat(todo, at.shape[1])
@@ -76,13 +77,13 @@ def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi
         here = np.flatnonzero(np.isin(group, todo)) if todo.size < groups else np.arange(group.size)
         position = np.searchsorted(todo, group[here])
         t = np.clip((2 * grid.psi[here] - (low + high)[group[here]]) / (high - low)[group[here]], -1.0, 1.0)
-        fine = _interpolate(gap, position, t)
+        fine = _polynomial(gap, position, t)
         value[here] = grid.value[here] + fine
         settled = failed[todo]
         if count > COUNTS[0]:
             miss, best = np.zeros(todo.size), np.full(todo.size, -np.inf)
             np.maximum.at(best, position, value[here])
-            off = np.abs(fine - _interpolate(gap[:, ::2], position, t)) * np.exp(value[here] - best[position])
+            off = np.abs(fine - _polynomial(gap[:, ::2], position, t)) * np.exp(value[here] - best[position])
             np.maximum.at(miss, position, off)
             settled |= miss < AGREE
             error[todo[settled]] += miss[settled] ** 1.5  # convergence is geometric: the finer one errs about as the square
@@ -97,14 +98,6 @@ def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi
     return Line(out, grid, error, points)
 
 
-def _box(grid: Grid) -> tuple[FloatArray, FloatArray]:
-    """The range of psi of each group in which the posterior is above e^-RANGE of its peak."""
-    counts = grid.value >= grid.best[grid.group] - RANGE
-    low = np.minimum.reduceat(np.where(counts, grid.psi, np.inf), grid.start[:-1])
-    high = np.maximum.reduceat(np.where(counts, grid.psi, -np.inf), grid.start[:-1])
-    return low, np.maximum(high, low + 1e-12 * (1 + np.abs(low)))
-
-
 def _interleave(known: FloatArray, fresh: FloatArray) -> FloatArray:
     """The values at Chebyshev points from those at every other one, known before, and those between."""
     if known.shape[1] == 0:
@@ -114,21 +107,9 @@ def _interleave(known: FloatArray, fresh: FloatArray) -> FloatArray:
     return merged
 
 
-def _interpolate(values: FloatArray, row: IntArray, t: FloatArray) -> FloatArray:
-    """Polynomials through values (rows, count) at Chebyshev points of [-1, 1], each at its own t (barycentric formula)."""
-    count = values.shape[1]
-    nodes = np.cos(np.pi * np.arange(count) / (count - 1))[::-1]
-    sign = (-1.0) ** np.arange(count)
-    sign[[0, -1]] /= 2
-    top, bottom, exact = np.zeros(t.shape), np.zeros(t.shape), np.full(t.shape, -1)
-    for j in range(count):
-        away = t - nodes[j]
-        hit = np.abs(away) < 1e-14
-        exact[hit] = j
-        share = sign[j] / np.where(hit, 1.0, away)
-        top += share * values[row, j]
-        bottom += share
-    return np.where(exact >= 0, values[row, np.maximum(exact, 0)], top / bottom)
+def _polynomial(values: FloatArray, row: IntArray, t: FloatArray) -> FloatArray:
+    """The polynomial through values[row], at each t."""
+    return np.asarray(np.einsum("pc,pc->p", chebyshev.weights(values.shape[1], t), values[row]))
 
 
 def _everywhere(

@@ -1,6 +1,7 @@
 """A prior and the evidence of releases, for many groups at once: log posteriors in unconstrained coordinates."""
 
 from dataclasses import dataclass, fields
+from numbers import Real
 
 import numpy as np
 
@@ -106,6 +107,9 @@ def check_prior(family: Family, prior: Prior) -> None:
         raise UnsupportedCombination(
             f"the {family.kind} family takes a {family.prior.kind} prior, such as {example(family)}, not {prior.kind}."
         )
+    several = [f.name for f in fields(prior) if f.name != "concentration" and not isinstance(getattr(prior, f.name), Real)]  # type: ignore[arg-type]
+    if several:
+        raise UnsupportedCombination(f"{several[0]} of the {prior.kind} prior must be one number, as in {example(family)}.")
     if not np.all(prior.valid):
         raise UnsupportedCombination(f"the {prior.kind} prior has hyperparameters that are not positive and finite.")
     size = family.parameters[0].size

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from noisewise.inference import chebyshev
 from noisewise.inference import grid as grids
 from noisewise.inference.grid import Grid
 from noisewise.inference.line import AGREE, Exact
@@ -61,7 +62,7 @@ def solve(
     across = np.clip(np.linspace(-1, 1, DENSE) / EXACT, -1, 1)
     for count in COUNTS if exact is not None else ():
         assert exact is not None
-        unit = _chebyshev(count)
+        unit = chebyshev.points(count)
         at = _nodes(EXACT * unit, outer[todo], inner[todo])
         fresh = np.ones((count, count), dtype=bool)
         if known is not None:
@@ -76,12 +77,12 @@ def solve(
         gap[:, fresh] = _tamed((likelihood - collapsed(flat, owner)).reshape(todo.size, -1), posterior)
         if known is not None:
             gap[:, ::2, ::2] = known
-        table = _lagrange(unit, across)  # (DENSE, count)
+        table = chebyshev.weights(count, across)  # (DENSE, count)
         fine = np.einsum("ti,gij,sj->gts", table, gap, table, optimize=True)
         value[todo] = base[todo] + fine
         settled = np.zeros(todo.size, dtype=bool)
         if known is not None:
-            half = _lagrange(unit[::2], across)
+            half = chebyshev.weights(count // 2 + 1, across)
             crude = np.einsum("ti,gij,sj->gts", half, gap[:, ::2, ::2], half, optimize=True)
             top = value[todo].max(axis=(1, 2), keepdims=True)
             miss = (np.abs(fine - crude) * np.exp(value[todo] - top)).max(axis=(1, 2))
@@ -117,22 +118,11 @@ def _box(pilot: Likelihood, psi1: FloatArray, psi2: FloatArray) -> tuple[FloatAr
         width[grid.start[1:] - 1] = 0.0
         height = np.exp(grid.value - best[row])
         mass = np.add.reduceat(width * (height + np.append(height[1:], 0.0)) / 2, grid.start[:-1])
-        counts = grid.value >= best[row] - RANGE
-        low = np.minimum.reduceat(np.where(counts, grid.psi, np.inf), grid.start[:-1])
-        high = np.maximum.reduceat(np.where(counts, grid.psi, -np.inf), grid.start[:-1])
-        found.append((group.astype(float), at, low, high))
+        found.append((group.astype(float), at, *grid.extent(RANGE)))
         return np.asarray(best + np.log(np.maximum(mass, 1e-300)))
 
     grid = grids.refine(marginal, grids.begin(marginal, psi2), PILOT_STRAIGHT, PILOT_MOST)
-    counts = grid.value >= grid.best[grid.group] - RANGE
-    outer = np.stack(
-        [
-            np.minimum.reduceat(np.where(counts, grid.psi, np.inf), grid.start[:-1]),
-            np.maximum.reduceat(np.where(counts, grid.psi, -np.inf), grid.start[:-1]),
-        ],
-        axis=1,
-    )
-    outer[:, 1] = np.maximum(outer[:, 1], outer[:, 0] + 1e-9 * (1 + np.abs(outer[:, 0])))
+    outer = np.stack(grid.extent(RANGE), axis=1)
     group, at, low, high = (np.concatenate(columns) for columns in zip(*found, strict=True))
     inner = np.zeros((groups, 2, 4))
     for g in range(groups):
@@ -170,21 +160,6 @@ def _nodes(unit: FloatArray, outer: FloatArray, inner: FloatArray) -> FloatArray
     return np.stack([first, np.broadcast_to(second[:, :, None], first.shape)], axis=-1)
 
 
-def _chebyshev(count: int) -> FloatArray:
-    return np.cos(np.pi * np.arange(count) / (count - 1))[::-1]
-
-
-def _lagrange(nodes: FloatArray, at: FloatArray) -> FloatArray:
-    """Row i: the weights of the values at Chebyshev `nodes` in the polynomial at at[i]."""
-    sign = (-1.0) ** np.arange(nodes.size)
-    sign[[0, -1]] /= 2
-    away = at[:, None] - nodes
-    hit = np.abs(away) < 1e-14
-    share = sign / np.where(hit, 1.0, away)
-    table = share / share.sum(axis=1, keepdims=True)
-    return np.where(hit.any(axis=1, keepdims=True), hit.astype(float), table)
-
-
 def margins(sheet: Sheet, values: FloatArray) -> tuple[Grid, Grid]:
     """The log densities of psi1 and of psi2, each on a grid of its own."""
     groups = len(values)
@@ -196,11 +171,8 @@ def margins(sheet: Sheet, values: FloatArray) -> tuple[Grid, Grid]:
     row = np.log(np.einsum("gts,s->gt", np.exp(values - top), trapezoid)) + np.log((high - low) / 2) + top[:, :, 0]
     psi2 = sheet.outer.sum(axis=1)[:, None] / 2 + np.diff(sheet.outer, axis=1) / 2 * unit
     second = Grid(psi2.ravel(), row.ravel(), np.arange(groups + 1) * DENSE)
-    count = 2 * DENSE - 1
-    share = np.linspace(0, 1, count)
-    ends = low.min(axis=1), high.max(axis=1)
-    # Most of psi1's density lies where rows of high mass do: the grid follows the mixture's quantiles.
-    edges = _mixture_points(low, high, row, share, ends)
+    edges = _first_points(low, high, row)
+    count = edges.shape[1]
     inside = (2 * edges[:, None, :] - (low + high)[:, :, None]) / (high - low)[:, :, None]  # (groups, t, count)
     height = _interpolate_rows(values - top, inside)
     mass = np.einsum("gtc,t->gc", height, trapezoid)
@@ -208,17 +180,13 @@ def margins(sheet: Sheet, values: FloatArray) -> tuple[Grid, Grid]:
     return first, second
 
 
-def _mixture_points(
-    low: FloatArray, high: FloatArray, row: FloatArray, share: FloatArray, ends: tuple[FloatArray, FloatArray]
-) -> FloatArray:
-    """Increasing points of psi1: half evenly over the whole range, half over the range of the heaviest row."""
-    best = np.argmax(row, axis=1)
-    g = np.arange(len(row))
-    count = share.size
-    wide = ends[0][:, None] + (ends[1] - ends[0])[:, None] * np.linspace(0, 1, count // 2 + 1)
-    core_low, core_high = low[g, best], high[g, best]
-    core = core_low[:, None] + (core_high - core_low)[:, None] * np.linspace(0.0, 1.0, count - count // 2 - 1 + 2)[1:-1]
-    return np.sort(np.concatenate([wide, core], axis=1), axis=1)
+def _first_points(low: FloatArray, high: FloatArray, row: FloatArray) -> FloatArray:
+    """Increasing points of psi1: half evenly over the whole range, half over that of the heaviest row."""
+    g, best = np.arange(len(row)), np.argmax(row, axis=1)
+    whole = low.min(axis=1), high.max(axis=1)
+    heaviest = low[g, best], high[g, best]
+    spans = (whole, np.linspace(0, 1, DENSE)), (heaviest, np.linspace(0, 1, DENSE + 1)[1:-1])
+    return np.sort(np.concatenate([a[:, None] + (b - a)[:, None] * share for (a, b), share in spans], axis=1), axis=1)
 
 
 def _interpolate_rows(log_values: FloatArray, inside: FloatArray) -> FloatArray:

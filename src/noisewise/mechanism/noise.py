@@ -186,7 +186,7 @@ class DiscreteGaussian(Noise):
         return self.scales / self.steps
 
     def log_density(self, z: FloatArray) -> FloatArray:
-        return -0.5 * (z / self.scales) ** 2 - _log_theta(self._sigma)
+        return -0.5 * (z / self.scales) ** 2 - log_theta(self._sigma)
 
     def cdf(self, z: FloatArray) -> FloatArray:
         k, sigma = np.broadcast_arrays(np.floor(z / self.steps), self._sigma)
@@ -218,7 +218,7 @@ class DiscreteGaussian(Noise):
         return out * self.steps
 
 
-def _log_theta(sigma: FloatArray) -> FloatArray:
+def log_theta(sigma: FloatArray) -> FloatArray:
     """log of sum_k exp(-k^2 / 2 sigma^2)."""
     k = np.arange(1, 41)
     narrow, wide = np.minimum(sigma, 1.0)[..., None], np.maximum(sigma, 1.0)[..., None]
@@ -237,7 +237,7 @@ def _upper_tail(k: FloatArray, sigma: FloatArray) -> FloatArray:
     tail = np.asarray(special.ndtr(-x / sigma) + first / 24 - 7 * third / 5760)
     for small in np.unique(sigma[sigma < 32]):
         j = np.arange(1300)  # 40 sigma at sigma = 32
-        sums = np.cumsum(np.exp(-0.5 * (j / small) ** 2 - _log_theta(small))[::-1])[::-1]
+        sums = np.cumsum(np.exp(-0.5 * (j / small) ** 2 - log_theta(small))[::-1])[::-1]
         here = sigma == small
         tail[here] = sums[np.minimum(k[here], 1299).astype(int)]
     return tail

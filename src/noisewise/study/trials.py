@@ -6,7 +6,6 @@ If beliefs are right, the posterior probability U below the true theta is unifor
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from noisewise.artifact import Release, observe
 from noisewise.inference import counts
@@ -110,9 +109,7 @@ def _categorical(setting: Setting, theta: FloatArray, releases: list[Release], r
     for step in range(SETTLE + RANKS * THIN):
         state = counts.sweep(state, y, a, noise, rng)
         if step >= SETTLE and (step - SETTLE) % THIN == 0:
-            c = a + state
-            logs = np.log(rng.standard_gamma(c + 1)) - rng.standard_exponential(c.shape) / c
-            p = special.softmax(logs, axis=1)
+            p = Dirichlet(a + state).draw(rng, len(state))
             below[0] += p[:, 0] < theta[:, 0]
             below[1] += p[:, 0] - p[:, 1] < theta[:, 0] - theta[:, 1]
     u = (below + ties) / (RANKS + 1)
