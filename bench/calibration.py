@@ -59,9 +59,9 @@ def settings() -> list[Setting]:
             for n in (10, 100, 1000):
                 out += [Setting(families.Categorical(k), prior, None, n, e) for e in (0.5, 2.0, 8.0)]
     both = priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0)
-    for outside, epsilons in (("clamp", (0.5, 2.0, 8.0)), ("redact", (2.0,))):
-        for n in (1000, 100, 10):
-            out += [Setting(families.Normal(), both, Bounds(-3, 3, outside=outside), n, e) for e in epsilons]
+    for n in (1000, 100, 10):
+        out += [Setting(families.Normal(), both, Bounds(-3, 3, outside="clamp"), n, e) for e in (0.5, 2.0, 8.0)]
+        out.append(Setting(families.Normal(), both, Bounds(-5, 5, outside="redact"), n, 2.0))
     return out
 
 

@@ -12,6 +12,7 @@ from inference import oracle
 from noisewise import Bounds, families, noise, priors
 from noisewise.errors import NoisewiseError
 from noisewise.inference import infer as infer_module
+from noisewise.inference.evidence import gather
 from noisewise.inference.posterior import Posterior
 
 GIBBS = [c for c in oracle.CASES if c["n"] >= 100]
@@ -160,6 +161,50 @@ def test_a_statistic_so_far_out_that_the_likelihood_underflows() -> None:
     check(posterior, *bernoulli(100, 1e5, 1.0, 5, 5))
     assert posterior.certificate.predictive_tail < 1e-3
     assert any("disagree" in warning for warning in posterior.certificate.warnings)
+
+
+def test_two_narrow_peaks_far_apart() -> None:
+    """Redacted sums that a high rate explains as well as a low one: against the likelihood at 40 001 points."""
+    release = noisewise.observe(
+        family=families.Exponential(), n=60_000, statistic=0.3559 * 60_000, noise=noise.Laplace(0.7),
+        bounds=Bounds(0.01, 1.5, outside="redact"),
+    )  # fmt: skip
+    prior = priors.Gamma(2, 2)
+    posterior = noisewise.infer(release, prior)
+    assert posterior.certificate.peaks == 2
+    psi = np.linspace(np.log(0.3), np.log(4), 40_001)
+    log_density = prior.log_density(np.exp(psi)[:, None]) + psi
+    near = np.flatnonzero(np.abs(gather([release]).collapsed(np.exp(psi)[:, None], np.zeros(psi.size, dtype=int)) + 20) < 60)
+    value = np.full(psi.size, -np.inf)
+    value[near] = gather([release]).exact(np.exp(psi[near])[:, None], np.zeros(near.size, dtype=int))[0] + log_density[near]
+    weight = np.exp(value - value.max())
+    weight /= weight.sum()
+    mean = weight @ np.exp(psi)
+    sd = np.sqrt(weight @ (np.exp(psi) - mean) ** 2)
+    assert weight[psi < np.log(1.5)].sum() == pytest.approx(0.5, abs=0.49)  # both peaks count
+    assert posterior.mean() == pytest.approx(mean, abs=2e-3 * sd)
+    assert posterior.sd() == pytest.approx(sd, rel=2e-3)
+
+
+def test_two_parameters_with_a_narrow_peak_in_a_wide_range() -> None:
+    """A thousand records, redacted: the collapsed range holds a far, wide peak too. Against the exact likelihood, integrated."""
+    release = noisewise.observe(
+        family=families.Normal(), n=1000, statistic=[116.6965389251709, 96.51703834533691], noise=noise.Laplace([1.5, 1.5]),
+        bounds=Bounds(-3, 3, outside="redact"), coordinates="standardised",
+    )  # fmt: skip
+    prior = priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0)
+    posterior = noisewise.infer(release, prior)
+    m, v = np.meshgrid(np.linspace(0.1, 0.7, 121), np.linspace(0.5, 1.4, 121), indexing="ij")
+    theta = np.stack([m.ravel(), v.ravel()], axis=1)
+    value = gather([release]).exact(theta, np.zeros(len(theta), dtype=int))[0] + prior.log_density(theta)
+    weight = np.exp(value - value.max())
+    weight /= weight.sum()
+    for j, name in enumerate(("mean", "variance")):
+        mean = weight @ theta[:, j]
+        sd = np.sqrt(weight @ (theta[:, j] - mean) ** 2)
+        assert posterior.mean(name) == pytest.approx(mean, abs=0.01 * sd)
+        assert posterior.sd(name) == pytest.approx(sd, rel=0.01)
+    assert posterior.certificate.numerical_error < 0.01
 
 
 def test_no_records_leave_the_prior() -> None:

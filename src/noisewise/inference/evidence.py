@@ -65,7 +65,11 @@ class Evidence:
 
     def collapsed(self, theta: FloatArray, group: IntArray) -> FloatArray:
         """log p(y | theta) under the normal approximation; theta (batch, p), group (batch,)."""
-        mean, covariance = self.moments(theta)
+        if self.n.size > 1 and theta.shape[1] == 1:  # the moments at a theta serve every group
+            own, first = np.unique(theta[:, 0], return_inverse=True)
+            mean, covariance = (moment[first] for moment in self.moments(own[:, None]))
+        else:
+            mean, covariance = self.moments(theta)
         n = self.n[group]
         value = collapsed.log_likelihood(
             n[:, None] * mean, n[:, None, None] * covariance, self.y[group], self.scale[group], self.gaussian

@@ -26,7 +26,7 @@ TOLERANCE = 1e-5
 NEGLIGIBLE, NOBODY = 1e-9, 1e-9
 MOST = 1 << 13
 """Harmonics of one theta."""
-BLOCK = 16
+BLOCK = 8
 CHUNK = 1 << 14
 """Nodes x thetas handled at once: what stays in the processor's cache."""
 NEAR_LATTICE = 3.0
@@ -62,12 +62,12 @@ def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
     The error is infinite where the law has too few nodes for the harmonics that are needed.
     """
     line = Sums(sums.n, sums.y[:, 0], sums.scale[:, 0], sums.gaussian, sums.lattice, sums.discrete)
-    size = max(1, CHUNK // law.weight.shape[1])
-    parts = [
-        _chunk(law.value[rows, :, 0], law.weight[rows], law.atoms, line.take(rows))
-        for rows in (slice(start, start + size) for start in range(0, len(law.weight), size))
-    ]
-    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+    size = max(1, CHUNK // max(law.weight.shape[1], 4 * BLOCK))
+    order = np.argsort(line.n, kind="stable")  # sums of about as many records need about as many harmonics
+    value, error = np.empty(order.size), np.empty(order.size)
+    for rows in (order[start : start + size] for start in range(0, order.size, size)):
+        value[rows], error[rows] = _chunk(law.value[rows, :, 0], law.weight[rows], law.atoms, line.take(rows))
+    return value, error
 
 
 def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -> tuple[FloatArray, FloatArray]:
@@ -115,7 +115,7 @@ def _on_lattice(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArr
     offset = law.total_mean - origin
     low, high = np.floor(offset - below) - 1, np.ceil(offset + above) + 1
     width = high - low + 1
-    z, p, q = law.distance + offset, *_rates(law, sums)
+    z, p, q = sums.y - origin, *_rates(law, sums)
 
     def term(rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> Term:
         size, phase = kernels.power(less_one, sums.n[rows, None])
@@ -129,7 +129,7 @@ def _on_lattice(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArr
         size = twice * size
         return size * (kernels.turn(phase) * against).real, size * np.abs(against)
 
-    return _series(law, width, np.floor(width / 2), term)
+    return _series(law, width, np.floor(width / 2), term, finite=True)
 
 
 def _continuous(law: Tilted, sums: Sums, atom_count: int) -> tuple[FloatArray, FloatArray]:
@@ -175,9 +175,11 @@ def resolved(centred: FloatArray, weight: FloatArray, width: FloatArray) -> Floa
 
 
 def _series(
-    law: Tilted, width: FloatArray, most: FloatArray, term: Callable[..., Term], nodes: int = 0
+    law: Tilted, width: FloatArray, most: FloatArray, term: Callable[..., Term], nodes: int = 0, finite: bool = False
 ) -> tuple[FloatArray, FloatArray]:
     """(1/W) (term(0) + 2 sum over k from 1 to `most` of term(k)), stopped on a bound for the rest; and that bound, relative.
+
+    A finite series has no rest beyond `most`.
 
     `term` gets the rows of the batch that are still summed, E e^{i w u} - 1 over the whole law, and over its first `nodes` points.
     """
@@ -201,13 +203,15 @@ def _series(
         counted = np.where(k <= most[rows, None], np.where(k == 0, 1.0, 2.0), 0.0)
         total[rows] += (counted * value).sum(axis=1) / width[rows]
         start += BLOCK
-        rim = size[:, BLOCK // 2 :].max(axis=1) / width[rows]
+        rim = size.max(axis=1) / width[rows]
         bound = rim * 2 * np.minimum(start, most[rows] + 1)
         if start & (start - 1) == 0:  # a power of two: what the second half of the harmonics has added
             moved = np.abs(total[rows] - earlier[rows])
             bound = np.where(np.isnan(moved), bound, np.minimum(bound, np.maximum(moved, 8 * rim)))
             earlier[rows] = total[rows]
         rest[rows] = np.minimum(rest[rows], bound / np.maximum(np.abs(total[rows]), 1e-300))
+        if finite:
+            rest[rows[start > most[rows]]] = 0.0
         going = (start <= most[rows]) & ~(rest[rows] < TOLERANCE)
         if not going.any():
             return total, rest

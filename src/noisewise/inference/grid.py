@@ -4,7 +4,7 @@ The points of all groups lie in one flat array, ordered by group and position; `
 A round splits the cells that matter and are not yet straight enough; nothing is ever sorted.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,16 +49,30 @@ class Grid:
         high = np.maximum.reduceat(np.where(counts, self.psi, -np.inf), self.start[:-1])
         return low, np.maximum(high, low + 1e-12 * (1 + np.abs(low)))
 
+    def narrowest(self, drop: float) -> FloatArray:
+        """The width of each group's narrowest cell with an end within `drop` of the best value."""
+        width = np.append(np.diff(self.psi), np.inf)
+        width[self.start[1:] - 1] = np.inf
+        counts = self.value >= self.best[self.group] - drop
+        return np.asarray(np.minimum.reduceat(np.where(counts, width, np.inf), self.start[:-1]))
+
     def rows(self, group: int) -> slice:
         """Where one group's points are."""
         return slice(int(self.start[group]), int(self.start[group + 1]))
 
+    def replaced(self, groups: IntArray, other: "Grid") -> "Grid":
+        """With those groups taken from another grid, one after the other."""
+        theirs = dict(zip(groups.tolist(), range(groups.size), strict=True))
+        parts = [(other, theirs[g]) if g in theirs else (self, g) for g in range(self.start.size - 1)]
+        psi, value = ([getattr(grid, name)[grid.rows(g)] for grid, g in parts] for name in ("psi", "value"))
+        return Grid(np.concatenate(psi), np.concatenate(value), np.concatenate([[0], np.cumsum([p.size for p in psi])]))
 
-def begin(function: Function, psi: FloatArray) -> Grid:
-    """The function at psi of shape (groups, points), each row increasing."""
-    groups, points = psi.shape
-    flat = psi.ravel()
-    return Grid(flat, _finite(function(flat, np.repeat(np.arange(groups), points))), np.arange(groups + 1) * points)
+
+def begin(function: Function, psi: Sequence[FloatArray] | FloatArray) -> Grid:
+    """The function at the points of each group, increasing."""
+    sizes = [len(own) for own in psi]
+    flat = np.concatenate(psi)
+    return Grid(flat, _finite(function(flat, np.repeat(np.arange(len(psi)), sizes))), np.concatenate([[0], np.cumsum(sizes)]))
 
 
 def refine(function: Function, grid: Grid, straight: float = STRAIGHT, most: int = MOST, drop: float = DROP) -> Grid:

@@ -228,9 +228,11 @@ class _Solver:
             lines = LineBatch(problem, found, exact is not None, reason, self.assumptions)
             return [LineView(lines, g, name) for g in groups]
         grids = problem.first_grid(0, FIRST_POINTS_OF_TWO), problem.first_grid(1, FIRST_POINTS_OF_TWO)
-        surface = sheet.solve(problem.log_prior, problem.pilot, problem.collapsed, exact, *grids)
-        sheets = SheetBatch(problem, surface, exact is not None, reason, self.assumptions)
-        return [SheetView(sheets, g, name) for g in groups]
+        views: dict[int, View] = {}
+        for members, surface in sheet.solve(problem.log_prior, problem.pilot, problem.collapsed, exact, *grids):
+            sheets = SheetBatch(problem.take(members), surface, exact is not None, reason, self.assumptions)
+            views |= {int(g): SheetView(sheets, position, name) for position, g in enumerate(members)}
+        return [views[g] for g in groups]
 
     def _naive(self, reason: str) -> list[View]:
         """The conjugate posterior given y, read off a grid like any other."""

@@ -36,48 +36,34 @@ def power(less_one: ComplexArray, n: FloatArray) -> tuple[FloatArray, FloatArray
 
 
 def laplace_integral(w: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, p: FloatArray, q: FloatArray) -> ComplexArray:
-    """The integral over s from low to high."""
+    """The integral over s from low to high; w is 0 or another harmonic of that window: e^{-i w s} is the same at both ends."""
     kink = np.clip(z, low, high)
-    return _segment(w, low, kink, p, z) + _segment(w, kink, high, -q, z)
-
-
-def _segment(w: FloatArray, start: FloatArray, end: FloatArray, rate: FloatArray, anchor: FloatArray) -> ComplexArray:
-    """The integral of e^{rate (s - anchor) - i w s} from start to end; the exponent is never positive there."""
-    length = end - start
-    # e^{c start} (e^{c length} - 1)/c with c = rate - i w, from whichever end is larger.
-    rising = rate > 0
-    origin = np.where(rising, end, start)
-    grow = np.where(rising, -1.0, 1.0)
-    a, b = grow * rate * length, -grow * w * length
-    ratio = _expm1_ratio(a, b)
-    return np.exp(rate * (origin - anchor)) * turn(-w * origin) * (ratio * length)
-
-
-def _expm1_ratio(a: FloatArray, b: FloatArray) -> ComplexArray:
-    """(e^c - 1)/c for c = a + i b, a <= 0; 1 + c/2 near 0."""
-    c = a + 1j * b
-    near = np.abs(a) + np.abs(b) < 1e-7
-    top = np.expm1(a) * np.cos(b) - 2 * np.sin(b / 2) ** 2 + 1j * np.exp(a) * np.sin(b)
-    return np.asarray(np.where(near, 1 + c / 2, top / np.where(near, 1.0, c)))
+    rise, fall = _height(p * (kink - z), kink > low), _height(q * (z - kink), kink < high)
+    left, right = p * (low - kink), q * (kink - high)
+    at_kink, at_ends = turn(-w * kink), turn(-w * low)
+    with np.errstate(all="ignore"):
+        constant = -rise * np.expm1(left) / p - fall * np.expm1(right) / q
+        rising = rise / (p - 1j * w) * (at_kink - np.exp(left) * at_ends)
+        falling = fall / (q + 1j * w) * (at_kink - np.exp(right) * at_ends)
+    return np.asarray(np.where(w == 0, constant, rising + falling))
 
 
 def laplace_sum(w: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, p: FloatArray, q: FloatArray) -> ComplexArray:
-    """The sum over whole s from low to high."""
-    last = np.clip(np.floor(z), low - 1, high)
-    return _geometric(w, low, last, p, z) + _geometric(w, last + 1, high, -q, z)
+    """The sum over whole s from low to high; w is 0 or another harmonic of that window of high - low + 1."""
+    last = np.clip(np.floor(z), low - 1, high)  # the last whole number up to z
+    rise, fall = _height(p * (last - z), last >= low), _height(q * (z - last - 1), last < high)
+    left, right = p * (low - 1 - last), q * (last - high)
+    one, at_last, at_ends = turn(-w), turn(-w * last), turn(-w * (low - 1))
+    with np.errstate(all="ignore"):
+        constant = rise * np.expm1(left) / np.expm1(-p) + fall * np.expm1(right) / np.expm1(-q)
+        rising = rise / (1 - np.exp(-p) * one.conj()) * (at_last - np.exp(left) * at_ends)
+        falling = fall * one / (1 - np.exp(-q) * one) * (at_last - np.exp(right) * at_ends)
+    return np.asarray(np.where(w == 0, constant, rising + falling))
 
 
-def _geometric(w: FloatArray, start: FloatArray, end: FloatArray, rate: FloatArray, anchor: FloatArray) -> ComplexArray:
-    """The sum of e^{rate (s - anchor) - i w s} over whole s from start to end."""
-    count = np.maximum(end - start + 1, 0)
-    rising = rate > 0
-    origin = np.where(rising, end, start)
-    grow = np.where(rising, -1.0, 1.0)
-    a, b = grow * rate, -grow * w
-    # (e^{count c} - 1)/(e^c - 1) as a ratio of (e^x - 1)/x, which is near 1 where both are small.
-    ratio = count * _expm1_ratio(count * a, count * b) / _expm1_ratio(a, b)
-    first = np.exp(np.where(count > 0, rate * (origin - anchor), -np.inf)) * turn(-w * origin)
-    return np.asarray(np.where(count > 0, first * ratio, 0.0))
+def _height(exponent: FloatArray, there: NDArray[np.bool_]) -> FloatArray:
+    """The noise at the inner end of a side of the window that is not empty."""
+    return np.exp(np.where(there, exponent, -np.inf))
 
 
 def gaussian_sum(

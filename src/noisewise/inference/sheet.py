@@ -2,28 +2,42 @@
 
 A cheap pilot likelihood finds, for every value of the second parameter, the range of the first: a grid of two
 parameters in a rectangle would miss funnels. In coordinates (s, t) of [-1, 1]^2 that follow this range, the collapsed
-log posterior is evaluated on a dense grid, and the exact one at few Chebyshev points: their difference is smooth.
+log posterior is evaluated on a dense grid, and the exact one at few points of it: their difference is smooth. Where
+splines through the few points would tell another story than through fewer, there are more, in the end all that matter.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import interpolate, ndimage
 
-from noisewise.inference import chebyshev
 from noisewise.inference import grid as grids
 from noisewise.inference.grid import Grid
-from noisewise.inference.line import AGREE, Exact
+from noisewise.inference.line import Exact
 from noisewise.model.arrays import FloatArray, IntArray
 
-DENSE = 49
-COUNTS = (5, 9, 17, 33)
+DENSE = (49, 97, 193)
+"""Rows and columns of the dense grid; the finer ones are for posteriors with a narrow part in a wide range."""
+PER_CELL = 1.5
+"""Dense points in the narrowest cell that the pilot's own grid needed near its peak."""
+FIRST_STRIDE = 8
+"""The exact likelihood is had at every eighth row and column of the smallest dense grid, then at every fourth, ..."""
+AGREE, SHRINKS = 0.05, 10.0
+"""A stride is fine enough if it moved the log density, weighted by the density, no more than this; splines err by a tenth of it."""
 RANGE = 14.0
-EXACT = 0.8
-"""The Chebyshev points span this share of s and t; beyond, where the density is e^-9 of its peak, the difference is held."""
+TIGHTENED, ROOMY = 4, 0.3
+"""How often the box is drawn closer where less than this share of it matters."""
+HOPELESS = 60.0
+"""Where the pilot is this far below its peak, the collapsed likelihood is not had: however correlated, it would be half as far."""
+MATTERS = 10.0
+"""Where the density is below e^-10 of its peak, the difference is held as it is nearby."""
 TAMED = 15.0
-PILOT_STRAIGHT, PILOT_MOST = 1.0, 150
+PILOT_STRAIGHT, PILOT_MOST, NARROW = 1.0, 150, 3.0
 
+BoolArray = NDArray[np.bool_]
 Likelihood = Callable[[FloatArray, IntArray], FloatArray]
 """(psi of shape (points, 2), groups) -> log density."""
 
@@ -32,7 +46,7 @@ Likelihood = Callable[[FloatArray, IntArray], FloatArray]
 class Sheet:
     """Log densities on a grid of (s, t): psi2 = middle2 + half2 t, psi1 = polynomial ranges in t."""
 
-    value: FloatArray  # (groups, DENSE over t, DENSE over s)
+    value: FloatArray  # (groups, dense over t, dense over s)
     collapsed: FloatArray  # the same
     outer: FloatArray  # (groups, 2): lowest and highest psi2
     inner: FloatArray  # (groups, 2, 4): coefficients in t of the lowest and the highest psi1
@@ -48,61 +62,99 @@ class Sheet:
 
 def solve(
     log_prior: Likelihood, pilot: Likelihood, collapsed: Likelihood, exact: Exact | None, psi1: FloatArray, psi2: FloatArray
-) -> Sheet:
-    """psi1 and psi2 are first grids, (groups, points) each."""
-    outer, inner = _box(lambda at, group: log_prior(at, group) + pilot(at, group), psi1, psi2)
-    groups = len(psi1)
-    dense = _nodes(np.linspace(-1, 1, DENSE), outer, inner)  # (groups, DENSE t, DENSE s, 2)
-    owner = np.repeat(np.arange(groups), DENSE * DENSE)
-    flat = dense.reshape(-1, 2)
-    base = np.nan_to_num(log_prior(flat, owner) + collapsed(flat, owner), nan=grids.LOWEST, neginf=grids.LOWEST)
-    base = base.reshape(groups, DENSE, DENSE)
-    value, error, points = base.copy(), np.zeros(groups), np.zeros(groups, dtype=np.int64)
-    todo, known = np.arange(groups), None
-    across = np.clip(np.linspace(-1, 1, DENSE) / EXACT, -1, 1)
-    for count in COUNTS if exact is not None else ():
-        assert exact is not None
-        unit = chebyshev.points(count)
-        at = _nodes(EXACT * unit, outer[todo], inner[todo])
-        fresh = np.ones((count, count), dtype=bool)
-        if known is not None:
-            fresh[::2, ::2] = False
-        flat, owner = at[:, fresh].reshape(-1, 2), np.repeat(todo, fresh.sum())
-        likelihood, rest = exact(flat, owner)
-        points[todo] += fresh.sum()
-        posterior = np.nan_to_num(likelihood + log_prior(flat, owner), nan=-1e300, neginf=-1e300).reshape(todo.size, -1)
-        weight = np.exp(posterior - posterior.max(axis=1, keepdims=True))
-        error[todo] = np.maximum(error[todo], (np.minimum(rest.reshape(weight.shape), 1.0) * weight).max(axis=1))
-        gap = np.empty((todo.size, count, count))
-        gap[:, fresh] = _tamed((likelihood - collapsed(flat, owner)).reshape(todo.size, -1), posterior)
-        if known is not None:
-            gap[:, ::2, ::2] = known
-        table = chebyshev.weights(count, across)  # (DENSE, count)
-        fine = np.einsum("ti,gij,sj->gts", table, gap, table, optimize=True)
-        value[todo] = base[todo] + fine
-        settled = np.zeros(todo.size, dtype=bool)
-        if known is not None:
-            half = chebyshev.weights(count // 2 + 1, across)
-            crude = np.einsum("ti,gij,sj->gts", half, gap[:, ::2, ::2], half, optimize=True)
-            top = value[todo].max(axis=(1, 2), keepdims=True)
-            miss = (np.abs(fine - crude) * np.exp(value[todo] - top)).max(axis=(1, 2))
-            settled = miss < (10 * AGREE if count < 17 else 0.1)
-            error[todo] += np.where(settled | (count == COUNTS[-1]), np.minimum(miss, 1.0) ** 1.5, 0.0)
-        todo, known = todo[~settled], gap[~settled]
+) -> list[tuple[IntArray, Sheet]]:
+    """Sheets of one size each, with the groups that they hold; psi1 and psi2 are first grids, (groups, points) each."""
+    outer, inner, need = _box(lambda at, group: log_prior(at, group) + pilot(at, group), psi1, psi2)
+    size = np.searchsorted(np.array(DENSE[:-1]) - 1, PER_CELL * need)
+    out = []
+    for nth in np.unique(size):
+        members = np.flatnonzero(size == nth)
+
+        def approximate(at: FloatArray, group: IntArray, members: IntArray = members) -> FloatArray:
+            owner = members[group]
+            value = log_prior(at, owner) + pilot(at, owner)
+            best = np.full(len(psi1), -np.inf)
+            np.fmax.at(best, owner, value)
+            near = ~(value < best[owner] - HOPELESS)
+            value[near] = log_prior(at[near], owner[near]) + collapsed(at[near], owner[near])
+            return np.nan_to_num(value, nan=grids.LOWEST, neginf=grids.LOWEST)
+
+        def both(at: FloatArray, group: IntArray, members: IntArray = members) -> tuple[FloatArray, FloatArray]:
+            assert exact is not None
+            likelihood, rest = exact(at, members[group])
+            return likelihood + log_prior(at, members[group]), rest
+
+        sheet, psi = _collapsed(approximate, outer[members], inner[members], DENSE[nth])
+        out.append((members, sheet if exact is None else _exact(both, sheet, psi)))
+    return out
+
+
+def _collapsed(approximate: Likelihood, outer: FloatArray, inner: FloatArray, dense: int) -> tuple[Sheet, FloatArray]:
+    """The collapsed log density on dense grids, and where their points are, in boxes drawn close around it."""
+    groups, unit = len(outer), np.linspace(-1, 1, dense)
+    value, psi = np.empty((groups, dense, dense)), np.empty((groups, dense, dense, 2))
+    todo = np.arange(groups)
+    for left in reversed(range(TIGHTENED)):
+        psi[todo] = _nodes(unit, outer[todo], inner[todo])
+        value[todo] = approximate(psi[todo].reshape(-1, 2), np.repeat(todo, dense * dense)).reshape(-1, dense, dense)
+        if left:
+            todo = np.array([g for g in todo if _tighten(value[g], psi[g, :, :, 0], outer[g], inner[g])], dtype=np.int64)
         if todo.size == 0:
             break
-    return Sheet(value, base, outer, inner, error, points)
+    return Sheet(value, value, outer, inner, np.zeros(groups), np.zeros(groups, dtype=np.int64)), psi
 
 
-def _tamed(gap: FloatArray, posterior: FloatArray) -> FloatArray:
-    """Corners where the posterior is nothing may have any gap, or none; held near that of the peak they do no harm elsewhere."""
-    best = np.argmax(np.where(np.isfinite(gap), posterior, -np.inf), axis=1)
-    middle = np.nan_to_num(gap[np.arange(len(gap)), best], posinf=0.0, neginf=0.0)[:, None]
-    return np.clip(np.where(np.isfinite(gap), gap, middle), middle - TAMED, middle + TAMED)
+def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
+    """The exact log density: at few points of the dense grid, and at more until they tell the same story."""
+    base, value, error, points = start.value, start.value.copy(), start.error.copy(), start.points.copy()
+    groups, dense = base.shape[:2]
+    gap, todo, earlier = np.full(base.shape, np.nan), np.arange(groups), base
+    stride = first = FIRST_STRIDE * (dense - 1) // (DENSE[0] - 1)
+    while todo.size:
+        group, i, j = np.nonzero(_nearby(value[todo], stride) & np.isnan(gap[todo][:, ::stride, ::stride]))
+        group, i, j = todo[group], i * stride, j * stride
+        posterior, rest = exact(psi[group, i, j], group)
+        points += np.bincount(group, minlength=groups)
+        gap[group, i, j] = np.nan_to_num(posterior - base[group, i, j], nan=-np.inf)
+        for g in todo:
+            value[g] = base[g] + _spread(gap[g, ::stride, ::stride], value[g, ::stride, ::stride], dense)
+        top = value.max(axis=(1, 2), keepdims=True)
+        weight = np.exp(np.minimum(posterior - top[group, 0, 0], 0.0))
+        np.maximum.at(error, group, np.minimum(rest, 1.0) * np.nan_to_num(weight))
+        miss = (np.abs(value[todo] - earlier) * np.exp(value[todo] - top[todo])).max(axis=(1, 2))
+        settled = (miss < AGREE) & (stride < first) | (stride == 1)
+        error[todo[settled]] += 0.0 if stride == 1 else np.minimum(miss[settled], 1.0) / SHRINKS
+        todo, stride = todo[~settled], stride // 2
+        earlier = value[todo].copy()
+    return Sheet(value, base, start.outer, start.inner, error, points)
 
 
-def _box(pilot: Likelihood, psi1: FloatArray, psi2: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The range of psi2, and of psi1 given psi2, that holds the pilot posterior."""
+def _nearby(value: FloatArray, stride: int) -> BoolArray:
+    """Which points of every stride-th row and column lie next to one that matters."""
+    matters = value >= value.max(axis=(1, 2), keepdims=True) - MATTERS
+    return np.asarray(ndimage.maximum_filter(matters, size=(1, 2 * stride + 1, 2 * stride + 1))[:, ::stride, ::stride])
+
+
+def _spread(gap: FloatArray, value: FloatArray, dense: int) -> FloatArray:
+    """A coarse table of differences made dense by cubic splines; what is not known is as at the nearest point that is."""
+    known = np.isfinite(gap)
+    if not known.any():
+        return np.zeros((dense, dense))
+    middle = gap.flat[np.argmax(np.where(known, value, -np.inf))]
+    nearest = ndimage.distance_transform_edt(~known, return_distances=False, return_indices=True)
+    full = np.clip(gap[tuple(nearest)], middle - TAMED, middle + TAMED)
+    table = _splines(gap.shape[0], dense)
+    return np.asarray(table @ full @ table.T)
+
+
+@cache
+def _splines(count: int, dense: int) -> FloatArray:
+    """From values at `count` even points to `dense` ones."""
+    return np.asarray(interpolate.CubicSpline(np.linspace(-1, 1, count), np.eye(count))(np.linspace(-1, 1, dense)))
+
+
+def _box(pilot: Likelihood, psi1: FloatArray, psi2: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The range of psi2, and of psi1 given psi2, that holds the pilot posterior; and in how many cells the narrowest part goes."""
     groups = len(psi1)
     found: list[tuple[FloatArray, ...]] = []
 
@@ -118,18 +170,39 @@ def _box(pilot: Likelihood, psi1: FloatArray, psi2: FloatArray) -> tuple[FloatAr
         width[grid.start[1:] - 1] = 0.0
         height = np.exp(grid.value - best[row])
         mass = np.add.reduceat(width * (height + np.append(height[1:], 0.0)) / 2, grid.start[:-1])
-        found.append((group.astype(float), at, *grid.extent(RANGE)))
+        found.append((group.astype(float), at, *grid.extent(RANGE), grid.narrowest(NARROW)))
         return np.asarray(best + np.log(np.maximum(mass, 1e-300)))
 
     grid = grids.refine(marginal, grids.begin(marginal, psi2), PILOT_STRAIGHT, PILOT_MOST)
     outer = np.stack(grid.extent(RANGE), axis=1)
-    group, at, low, high = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    group, at, low, high, cell = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    need = (outer[:, 1] - outer[:, 0]) / grid.narrowest(NARROW)
+    near = np.array([grid.extent(NARROW)])[0]
     inner = np.zeros((groups, 2, 4))
     for g in range(groups):
         here = (group == g) & (at >= outer[g, 0]) & (at <= outer[g, 1])
         t = (2 * at[here] - outer[g].sum()) / (outer[g, 1] - outer[g, 0])
         inner[g] = _ranges(t, low[here], high[here])
-    return outer, inner
+        close = (group == g) & (at >= near[0, g]) & (at <= near[1, g])
+        need[g] = max(need[g], np.max((high - low)[close] / cell[close]))
+    return outer, inner, need
+
+
+def _tighten(value: FloatArray, psi1: FloatArray, outer: FloatArray, inner: FloatArray) -> bool:
+    """Draw the box of one group closer around what matters, in place, if it is too wide; psi1 is (dense t, dense s)."""
+    dense = len(value)
+    matters = value >= value.max() - RANGE
+    wide = ndimage.binary_dilation(matters)
+    rows, columns = np.flatnonzero(wide.any(axis=1)), np.flatnonzero(wide.any(axis=0))
+    if wide.sum() > ROOMY * wide.size or min(rows.size, columns.size) < 2:
+        return False
+    t = np.linspace(-1, 1, dense)[rows]
+    low = psi1[rows, np.argmax(wide[rows], axis=1)]
+    high = psi1[rows, dense - 1 - np.argmax(wide[rows, ::-1], axis=1)]
+    middle, half = outer.mean(), np.diff(outer)[0] / 2
+    outer[:] = middle + half * t[[0, -1]]
+    inner[:] = _ranges((2 * t - t[0] - t[-1]) / (t[-1] - t[0]), low, high)
+    return True
 
 
 def _ranges(t: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
@@ -162,15 +235,15 @@ def _nodes(unit: FloatArray, outer: FloatArray, inner: FloatArray) -> FloatArray
 
 def margins(sheet: Sheet, values: FloatArray) -> tuple[Grid, Grid]:
     """The log densities of psi1 and of psi2, each on a grid of its own."""
-    groups = len(values)
-    unit = np.linspace(-1, 1, DENSE)
+    groups, dense = values.shape[:2]
+    unit = np.linspace(-1, 1, dense)
     low, high = limits(sheet.inner, unit)
     top = values.max(axis=(1, 2), keepdims=True)
-    trapezoid = np.full(DENSE, 2.0 / (DENSE - 1))
+    trapezoid = np.full(dense, 2.0 / (dense - 1))
     trapezoid[[0, -1]] /= 2
     row = np.log(np.einsum("gts,s->gt", np.exp(values - top), trapezoid)) + np.log((high - low) / 2) + top[:, :, 0]
     psi2 = sheet.outer.sum(axis=1)[:, None] / 2 + np.diff(sheet.outer, axis=1) / 2 * unit
-    second = Grid(psi2.ravel(), row.ravel(), np.arange(groups + 1) * DENSE)
+    second = Grid(psi2.ravel(), row.ravel(), np.arange(groups + 1) * dense)
     edges = _first_points(low, high, row)
     count = edges.shape[1]
     inside = (2 * edges[:, None, :] - (low + high)[:, :, None]) / (high - low)[:, :, None]  # (groups, t, count)
@@ -182,22 +255,24 @@ def margins(sheet: Sheet, values: FloatArray) -> tuple[Grid, Grid]:
 
 def _first_points(low: FloatArray, high: FloatArray, row: FloatArray) -> FloatArray:
     """Increasing points of psi1: half evenly over the whole range, half over that of the heaviest row."""
+    dense = row.shape[1]
     g, best = np.arange(len(row)), np.argmax(row, axis=1)
     whole = low.min(axis=1), high.max(axis=1)
     heaviest = low[g, best], high[g, best]
-    spans = (whole, np.linspace(0, 1, DENSE)), (heaviest, np.linspace(0, 1, DENSE + 1)[1:-1])
+    spans = (whole, np.linspace(0, 1, dense)), (heaviest, np.linspace(0, 1, dense + 1)[1:-1])
     return np.sort(np.concatenate([a[:, None] + (b - a)[:, None] * share for (a, b), share in spans], axis=1), axis=1)
 
 
 def _interpolate_rows(log_values: FloatArray, inside: FloatArray) -> FloatArray:
     """exp of each row's log density (cubic in s) at positions s = inside; 0 beyond [-1, 1]."""
-    position = np.clip((inside + 1) / 2 * (DENSE - 1), 0, DENSE - 1 - 1e-9)
+    dense = log_values.shape[2]
+    position = np.clip((inside + 1) / 2 * (dense - 1), 0, dense - 1 - 1e-9)
     i = position.astype(np.int64)
     x = position - i
     g = np.arange(log_values.shape[0])[:, None, None]
     t = np.arange(log_values.shape[1])[None, :, None]
     p0, p1 = log_values[g, t, np.maximum(i - 1, 0)], log_values[g, t, i]
-    p2, p3 = log_values[g, t, np.minimum(i + 1, DENSE - 1)], log_values[g, t, np.minimum(i + 2, DENSE - 1)]
+    p2, p3 = log_values[g, t, np.minimum(i + 1, dense - 1)], log_values[g, t, np.minimum(i + 2, dense - 1)]
     cubic = p1 + 0.5 * x * (p2 - p0 + x * (2 * p0 - 5 * p1 + 4 * p2 - p3 + x * (3 * (p1 - p2) + p3 - p0)))
     linear = p1 + x * (p2 - p1)
     curve = np.where(np.abs(p2 - p1) + np.abs(p1 - p0) + np.abs(p3 - p2) > 20, linear, cubic)
@@ -206,23 +281,23 @@ def _interpolate_rows(log_values: FloatArray, inside: FloatArray) -> FloatArray:
 
 def draw(sheet: Sheet, group: int, psi2: FloatArray, rng: np.random.Generator) -> FloatArray:
     """psi1 given each psi2: from the row of the grid next to psi2, chosen in proportion to nearness."""
-    outer = sheet.outer[group]
+    outer, dense = sheet.outer[group], sheet.value.shape[1]
     t = np.clip((2 * psi2 - outer.sum()) / (outer[1] - outer[0]), -1, 1)
-    position = (t + 1) / 2 * (DENSE - 1)
-    row = np.minimum(np.floor(position + rng.random(psi2.size)), DENSE - 1).astype(np.int64)
+    position = (t + 1) / 2 * (dense - 1)
+    row = np.minimum(np.floor(position + rng.random(psi2.size)), dense - 1).astype(np.int64)
     values = sheet.value[group]
     height = np.exp(values - values.max(axis=1, keepdims=True))
     mass = (height[:, :-1] + height[:, 1:]) / 2
-    cumulative = np.concatenate([np.zeros((DENSE, 1)), np.cumsum(mass, axis=1)], axis=1)
+    cumulative = np.concatenate([np.zeros((dense, 1)), np.cumsum(mass, axis=1)], axis=1)
     cumulative /= cumulative[:, -1:]
-    ladder = (cumulative * (1 - 1e-12) + np.arange(DENSE)[:, None]).ravel()
+    ladder = (cumulative * (1 - 1e-12) + np.arange(dense)[:, None]).ravel()
     u = rng.random(psi2.size)
-    i = np.clip(np.searchsorted(ladder, row + u * (1 - 1e-12), side="right") - 1 - row * DENSE, 0, DENSE - 2)
+    i = np.clip(np.searchsorted(ladder, row + u * (1 - 1e-12), side="right") - 1 - row * dense, 0, dense - 2)
     c0, c1 = cumulative[row, i], cumulative[row, i + 1]
     h0, h1 = height[row, i], height[row, i + 1]
     share = np.clip((u - c0) / np.maximum(c1 - c0, 1e-300), 0, 1)
     # The density is straight within a cell: solve h0 x + (h1 - h0) x^2/2 = share (h0 + h1)/2.
     x = share * (h0 + h1) / np.maximum(h0 + np.sqrt(np.maximum(h0**2 + share * (h1**2 - h0**2), 0)), 1e-300)
-    s = -1 + 2 * (i + np.clip(x, 0, 1)) / (DENSE - 1)
+    s = -1 + 2 * (i + np.clip(x, 0, 1)) / (dense - 1)
     low, high = limits(sheet.inner[group : group + 1], t)
     return np.asarray((low[0] + high[0]) / 2 + (high[0] - low[0]) / 2 * s)

@@ -12,8 +12,8 @@ import numpy as np
 
 from noisewise.model.arrays import FloatArray
 
-OUTSIDE = 32.0
-"""The window leaves out e^-32 of the tilted sum on either side."""
+OUTSIDE = 24.0
+"""The window leaves out e^-24 of the tilted sum on either side."""
 _STEPS = (0.3, 1.0, 3.0, 8.0)
 
 
@@ -34,29 +34,48 @@ def tilt(value: FloatArray, weight: FloatArray, n: FloatArray, y: FloatArray, li
     mean = np.einsum("bm,bm->b", weight, value)
     u = value - mean[:, None]
     target = y - n * mean
-    with np.errstate(divide="ignore", invalid="ignore"):
-        reach = np.where(variance > 0, np.abs(target) / variance, np.inf)
-    low = -np.minimum(limit, np.where(target < 0, reach, 0.0))
-    high = np.minimum(limit, np.where(target > 0, reach, 0.0))
-    spread = n * np.einsum("bm,bm->b", weight, u * u) + variance
-    slope = np.clip(target / np.maximum(spread, 1e-300), low, high)
-    for _ in range(60):
-        _, tilted = log_mean_exp(slope[:, None] * u, weight)
-        shift = np.einsum("bm,bm->b", tilted, u)
-        spread = n * np.einsum("bm,bm->b", tilted, (u - shift[:, None]) ** 2) + variance
-        miss = target - n * shift - variance * slope
-        low, high = np.where(miss > 0, slope, low), np.where(miss < 0, slope, high)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = slope + miss / spread
-        new = np.where((step > low) & (step < high), step, (low + high) / 2)
-        done = (np.abs(miss) <= 0.05 * np.sqrt(spread)) | (high - low <= 1e-9 * np.maximum(np.abs(low), np.abs(high)))
-        slope = np.where(done, slope, new)
-        if done.all():
-            break
+    slope = _slope(u, weight, n, target, limit, variance)
     log_mean, tilted = log_mean_exp(slope[:, None] * u, weight)
     shift = np.einsum("bm,bm->b", tilted, u)
     centred = u - shift[:, None]
     return Tilted(n * log_mean - slope * target, slope, tilted, centred, n * mean + n * shift, target - n * shift)
+
+
+def _slope(
+    u: FloatArray, weight: FloatArray, n: FloatArray, target: FloatArray, limit: FloatArray, variance: FloatArray
+) -> FloatArray:
+    """Newton's method within a bracket from 0 to the limit on the target's side, to a twentieth of an sd."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limit = np.sign(target) * np.minimum(limit, np.where(variance > 0, np.abs(target) / variance, np.inf))
+    spread = n * np.einsum("bm,bm->b", weight, u * u) + variance
+    near, far, untried = np.zeros(n.shape), limit.copy(), np.ones(n.shape, dtype=bool)
+    out: FloatArray = np.clip(target / np.maximum(spread, 1e-300), np.minimum(limit, 0), np.maximum(limit, 0))
+    rows = np.flatnonzero(np.abs(target) > 0.05 * np.sqrt(spread))
+    u, weight = u[rows], weight[rows]
+    for _ in range(80):
+        if rows.size == 0:
+            break
+        slope = out[rows]
+        tilted = grown(slope[:, None] * u, weight)[0]
+        tilted /= tilted.sum(axis=1, keepdims=True)
+        shift = np.einsum("bm,bm->b", tilted, u)
+        spread = n[rows] * np.einsum("bm,bm->b", tilted, (u - shift[:, None]) ** 2) + variance[rows]
+        miss = target[rows] - n[rows] * shift - variance[rows] * slope
+        short = miss * np.sign(limit[rows]) > 0
+        at_limit = slope == limit[rows]
+        untried[rows] &= ~at_limit
+        near[rows], far[rows] = np.where(short, slope, near[rows]), np.where(short, far[rows], slope)
+        low, high = near[rows], far[rows]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = slope + miss / spread
+        share = (step - low) / np.where(high == low, 1.0, high - low)
+        beyond = np.where(untried[rows] & (share >= 1), high, (low + high) / 2)  # the limit itself before any halving
+        out[rows] = np.where((share > 0) & (share < 1), step, beyond)
+        done = (np.abs(miss) <= 0.05 * np.sqrt(spread)) | (at_limit & short) | (np.abs(high - low) <= 1e-9 * np.abs(high))
+        out[rows[done]] = slope[done]
+        if done.any():
+            rows, u, weight = rows[~done], u[~done], weight[~done]
+    return out
 
 
 def window(
@@ -70,8 +89,8 @@ def window(
         best = np.full(n.shape, np.inf)
         for j in _STEPS:
             slope = j / total_sd
-            log_mean, _ = log_mean_exp((sign * slope)[:, None] * centred, weight)
-            best = np.minimum(best, (n * log_mean + 0.5 * variance * slope**2 + outside) / slope)
+            heights, top = grown((sign * slope)[:, None] * centred, weight)
+            best = np.minimum(best, (n * (np.log(heights.sum(axis=1)) + top) + 0.5 * variance * slope**2 + outside) / slope)
         edge = n * np.max(sign * centred, axis=1) + np.sqrt(2 * outside * variance)
         reach.append(np.minimum(best, edge))
     return reach[0], reach[1]
@@ -79,12 +98,16 @@ def window(
 
 def log_mean_exp(a: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log E e^a and the tilted weights. E a is about 0, and small exponents keep their digits by expm1."""
-    top = np.max(a, axis=1, where=weight > 0, initial=-np.inf)
+    tilted, top = grown(a, weight)
+    total = tilted.sum(axis=1)
+    log_mean = np.log(total) + top
     small = top < 1.0
-    shift = np.where(small, 0.0, top)[:, None]
-    grown = weight * np.exp(np.minimum(a - shift, 1.0))
-    total = grown.sum(axis=1)
-    log_mean = np.log(total) + shift[:, 0]
     if small.any():
-        log_mean = np.where(small, np.log1p(np.einsum("bm,bm->b", weight, np.expm1(np.minimum(a, 1.0)))), log_mean)
-    return log_mean, grown / total[:, None]
+        log_mean[small] = np.log1p(np.einsum("bm,bm->b", weight[small], np.expm1(np.minimum(a[small], 1.0))))
+    return log_mean, tilted / total[:, None]
+
+
+def grown(a: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """weight * e^(a - top), with `top` the highest a that has weight."""
+    top = np.max(a, axis=1, where=weight > 0, initial=-np.inf)
+    return weight * np.exp(np.minimum(a - top[:, None], 1.0)), top

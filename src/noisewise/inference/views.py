@@ -134,9 +134,10 @@ class SheetView(View):
     def certificate(self) -> Certificate:
         one, problem = self._sheet, self.batch.problem.take(np.array([self.group]))
         error, distance = float(one.error[0]), None
+        error += sum(map(_grid_error, sheet.margins(one, one.value), self._densities))
         if self.batch.exact:
             height = [np.exp(values - values.max()) for values in (one.value[0], one.collapsed[0])]
-            low, high = sheet.limits(one.inner, np.linspace(-1, 1, sheet.DENSE))
+            low, high = sheet.limits(one.inner, np.linspace(-1, 1, one.value.shape[1]))
             mass = [h * (high - low)[0][:, None] for h in height]
             distance = float(0.5 * np.abs(mass[0] / mass[0].sum() - mass[1] / mass[1].sum()).sum())
             rng = np.random.default_rng(0)

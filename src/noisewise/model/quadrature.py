@@ -77,7 +77,7 @@ def _extent(log_density: Callable[[FloatArray], FloatArray], lower: float, upper
     The peak is good enough where its neighbours on the grid lie little lower, the sides where they are at most an
     eighth too far out: they are only the ends of panels on which the density is integrated.
     """
-    grid = np.sinh(np.linspace(np.arcsinh(lower), np.arcsinh(upper), 129))
+    grid = np.sinh(np.linspace(np.arcsinh(lower), np.arcsinh(upper), 65))
     grid[0], grid[-1] = lower, upper
     y = np.broadcast_to(grid, (batch, grid.size))
     rows = np.arange(batch)
@@ -94,6 +94,10 @@ def _extent(log_density: Callable[[FloatArray], FloatArray], lower: float, upper
         y = start[:, None] + (end - start)[:, None] * _SEVENTEEN
     sides = []
     for edge in (lower, upper):
+        whole = log_density(np.full((batch, 1), edge))[:, 0] >= top - DROP
+        if whole.all():  # all the way to the edge
+            sides.append(np.full(batch, edge))
+            continue
         share = np.zeros(batch), np.ones(batch)  # of the way from the peak to the edge: within, and at or beyond the drop
         for fractions in (_HALVES, _SEVENTEEN[::-2]):
             low, high = share

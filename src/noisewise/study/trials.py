@@ -81,19 +81,19 @@ def uniforms(setting: Setting, trials: int, rng: np.random.Generator, method: st
 
 def _below(posteriors: Posteriors, parameter: int, truth: FloatArray) -> FloatArray:
     out = np.empty(len(posteriors))
-    views = [posterior._view for posterior in posteriors]
-    start = 0
-    while start < len(views):
-        view = views[start]
+    batches: dict[int, list[int]] = {}
+    for i, posterior in enumerate(posteriors):
+        view = posterior._view
         if isinstance(view, DrawsView):
-            draws = view.chains[:, :, parameter].ravel()
-            out[start] = (draws < truth[start]).mean()
-            start += 1
-            continue
+            out[i] = (view.chains[:, :, parameter] < truth[i]).mean()
+        else:
+            assert isinstance(view, (LineView, SheetView))
+            batches.setdefault(id(view.batch), []).append(i)
+    for members in batches.values():  # in the order of their batch
+        view = posteriors[members[0]]._view
         assert isinstance(view, (LineView, SheetView))
         density = view.batch.density if isinstance(view, LineView) else view.batch.densities[parameter]
-        out[start : start + density.groups] = density.cdf(truth[start : start + density.groups])
-        start += density.groups
+        out[members] = density.cdf(truth[members])
     return out
 
 
