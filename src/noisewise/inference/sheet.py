@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import scipy  # its submodules are imported when they are used: they take longer than a posterior of one parameter
 from numpy.typing import NDArray
-from scipy import interpolate, ndimage
 
 from noisewise.inference import grid as grids
 from noisewise.inference.grid import Grid
@@ -132,7 +132,7 @@ def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
 def _nearby(value: FloatArray, stride: int) -> BoolArray:
     """Which points of every stride-th row and column lie next to one that matters."""
     matters = value >= value.max(axis=(1, 2), keepdims=True) - MATTERS
-    return np.asarray(ndimage.maximum_filter(matters, size=(1, 2 * stride + 1, 2 * stride + 1))[:, ::stride, ::stride])
+    return np.asarray(scipy.ndimage.maximum_filter(matters, size=(1, 2 * stride + 1, 2 * stride + 1))[:, ::stride, ::stride])
 
 
 def _spread(gap: FloatArray, value: FloatArray, dense: int) -> FloatArray:
@@ -141,7 +141,7 @@ def _spread(gap: FloatArray, value: FloatArray, dense: int) -> FloatArray:
     if not known.any():
         return np.zeros((dense, dense))
     middle = gap.flat[np.argmax(np.where(known, value, -np.inf))]
-    nearest = ndimage.distance_transform_edt(~known, return_distances=False, return_indices=True)
+    nearest = scipy.ndimage.distance_transform_edt(~known, return_distances=False, return_indices=True)
     full = np.clip(gap[tuple(nearest)], middle - TAMED, middle + TAMED)
     table = _splines(gap.shape[0], dense)
     return np.asarray(table @ full @ table.T)
@@ -150,7 +150,7 @@ def _spread(gap: FloatArray, value: FloatArray, dense: int) -> FloatArray:
 @cache
 def _splines(count: int, dense: int) -> FloatArray:
     """From values at `count` even points to `dense` ones."""
-    return np.asarray(interpolate.CubicSpline(np.linspace(-1, 1, count), np.eye(count))(np.linspace(-1, 1, dense)))
+    return np.asarray(scipy.interpolate.CubicSpline(np.linspace(-1, 1, count), np.eye(count))(np.linspace(-1, 1, dense)))
 
 
 def _box(pilot: Likelihood, psi1: FloatArray, psi2: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -192,7 +192,7 @@ def _tighten(value: FloatArray, psi1: FloatArray, outer: FloatArray, inner: Floa
     """Draw the box of one group closer around what matters, in place, if it is too wide; psi1 is (dense t, dense s)."""
     dense = len(value)
     matters = value >= value.max() - RANGE
-    wide = ndimage.binary_dilation(matters)
+    wide = scipy.ndimage.binary_dilation(matters)
     rows, columns = np.flatnonzero(wide.any(axis=1)), np.flatnonzero(wide.any(axis=0))
     if wide.sum() > ROOMY * wide.size or min(rows.size, columns.size) < 2:
         return False
