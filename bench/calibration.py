@@ -8,25 +8,20 @@ bench/data/calibration and not done again.
 """
 
 import argparse
-import hashlib
-import json
-import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"
-
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from scipy import special, stats
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from scipy import special
 
 from noisewise import Bounds, families, priors
-from noisewise.study.trials import Setting, uniforms
+from noisewise.study.calibrate import CHUNK, Cell, run_cells
+from noisewise.study.trials import Setting
+from noisewise.study.verdict import ks
 
-TRIALS, CHUNK = 4000, 500
+TRIALS = 4000
 FOLDER = Path(__file__).parent / "data" / "calibration"
 KS, KS_AGAIN, Z = 0.031, 0.0258, 4.5
 
@@ -72,56 +67,19 @@ def title(s: Setting) -> str:
     return f"{' '.join([s.family.kind, *known])} ~ {prior}{bounds} n={s.n} eps={s.epsilon:g}"
 
 
-def chunk(s: Setting, seed: int, index: int) -> dict[str, list[float]]:
-    file = FOLDER / f"{hashlib.sha256(title(s).encode()).hexdigest()[:16]}-{seed}-{index}.json"
-    if file.exists():
-        return json.loads(file.read_text())
-    rng = np.random.default_rng([int(hashlib.sha256(title(s).encode()).hexdigest()[:8], 16), seed, index])
-    found = {name: list(map(float, u)) for name, u in uniforms(s, CHUNK, rng).items()}
-    partial = file.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps(found))
-    partial.rename(file)
-    return found
-
-
 def figures(u: np.ndarray) -> tuple[float, float, float]:
     z = special.ndtri(np.clip(u, 1e-15, 1 - 1e-15))
-    return stats.kstest(u, "uniform").statistic, z.mean() * np.sqrt(u.size), ((z**2).mean() - 1) * np.sqrt(u.size / 2)
+    return ks(u), z.mean() * np.sqrt(u.size), ((z**2).mean() - 1) * np.sqrt(u.size / 2)
 
 
-def whole(s: Setting, seed: int) -> dict[str, np.ndarray]:
-    parts = [chunk(s, seed, index) for index in range(TRIALS // CHUNK)]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def verdict(s: Setting, again: bool) -> list[tuple[str, str]]:
-    """(line, what is to be done: "pass", "again" or "FAIL")."""
-    out = []
-    first, second = whole(s, 0), whole(s, 1) if again else None
-    for name, u in first.items():
-        ks, z1, z2 = figures(u)
-        tails = abs(z1) < Z and abs(z2) < Z
-        line = f"{title(s):100s} {name:12s} KS {ks:.4f}  z {z1:+.2f}  z2 {z2:+.2f}"
-        if ks < KS and tails:
-            out.append((line, "pass"))
-        elif second is None:
-            out.append((line, "again"))
-        else:
-            ks2, y1, y2 = figures(second[name])
-            good = ks2 < KS_AGAIN and (tails or (abs(y1) < Z and abs(y2) < Z))
-            out.append((f"{line}  repeat: KS {ks2:.4f} z {y1:+.2f} z2 {y2:+.2f}", "pass" if good and tails else "FAIL"))
-    return out
-
-
-def run(todo: list[tuple[Setting, int, int]], jobs: int, label: str) -> None:
-    with (
-        Progress(TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=None) as bar,
-        ProcessPoolExecutor(jobs) as pool,
-    ):
-        task = bar.add_task(label, total=len(todo))
-        for future in as_completed([pool.submit(chunk, *work) for work in todo]):
-            future.result()
-            bar.advance(task)
+def run(chosen: list[Setting], seed: int, jobs: int, only: str) -> dict[tuple[Setting, str], np.ndarray]:
+    folder = FOLDER / f"{only or 'all'}-{seed}".replace(" ", "_")
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Progress(*columns) as bar:
+        task = bar.add_task(f"{len(chosen)} settings, seed {seed}", total=len(chosen) * (TRIALS // CHUNK))
+        cells = [Cell(s, "auto") for s in chosen]
+        found = run_cells(cells, TRIALS, seed, folder, jobs, None, lambda cell, u: bar.advance(task))
+    return {(cell.setting, target): u for (cell, target), u in found.uniforms.items()}
 
 
 def main() -> int:
@@ -130,18 +88,24 @@ def main() -> int:
     parser.add_argument("--only", default="", help="settings whose title contains this")
     arguments = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
-    chosen = [s for s in settings() if arguments.only in title(s)]
     start = time.perf_counter()
-    run([(s, 0, i) for s in chosen for i in range(TRIALS // CHUNK)], arguments.jobs, f"{len(chosen)} settings")
-    repeat = [s for s in chosen if any(state == "again" for _, state in verdict(s, False))]
-    if repeat:
-        run([(s, 1, i) for s in repeat for i in range(TRIALS // CHUNK)], arguments.jobs, f"{len(repeat)} repeats")
-    lines = [line for s in chosen for line in verdict(s, s in repeat)]
-    for line, state in lines:
-        print(f"{line}  {state}")
-    failed = sum(state == "FAIL" for _, state in lines)
+    chosen = [s for s in settings() if arguments.only in title(s)]
+    first = run(chosen, 0, arguments.jobs, arguments.only)
+    good = {key: (f := figures(u))[0] < KS and abs(f[1]) < Z and abs(f[2]) < Z for key, u in first.items()}
+    again = [s for s in chosen if not all(ok for (setting, _), ok in good.items() if setting is s)]
+    second = run(again, 1, arguments.jobs, f"{arguments.only} again") if again else {}
+    failed = 0
+    for key, u in first.items():
+        ks0, z1, z2 = figures(u)
+        line = f"{title(key[0]):100s} {key[1]:12s} KS {ks0:.4f}  z {z1:+.2f}  z2 {z2:+.2f}"
+        if not good[key]:
+            repeated = figures(second[key])
+            good[key] = repeated[0] < KS_AGAIN and abs(z1) < Z and abs(z2) < Z
+            line += f"  repeat: KS {repeated[0]:.4f} z {repeated[1]:+.2f} z2 {repeated[2]:+.2f}"
+        failed += not good[key]
+        print(f"{line}  {'pass' if good[key] else 'FAIL'}")
     minutes = (time.perf_counter() - start) / 60
-    print(f"{len(lines)} lines, {failed} failed, {len(repeat)} settings repeated, {minutes:.1f} minutes this time")
+    print(f"{len(first)} lines, {failed} failed, {len(again)} settings repeated, {minutes:.1f} minutes this time")
     return 1 if failed else 0
 
 

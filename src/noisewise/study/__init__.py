@@ -1,1 +1,5 @@
-"""Simulation with synthetic records: is a posterior calibrated, and what does it cost? Never touches the curator."""
+"""Evidence for the methodologist: calibration, utility, and the paper's experiments."""
+
+from noisewise.study.calibrate import Calibration, Comparison, calibrate, compare
+
+__all__ = ["Calibration", "Comparison", "calibrate", "compare"]

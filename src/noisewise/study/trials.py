@@ -1,29 +1,39 @@
-"""Calibration by simulation (Cook, Gelman & Rubin 2006): draw theta, records and noise, infer, and place theta in its posterior.
+"""Simulated trials (Cook, Gelman & Rubin 2006): draw theta, records and noise, infer, and place theta in its posterior.
 
-If beliefs are right, the posterior probability U below the true theta is uniform.
+If beliefs are right, the posterior probability U below the true theta is uniform. A method is either a density, whose
+U is exact, or a stream of draws, among which the truth is ranked.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import islice
 
 import numpy as np
 
 from noisewise.artifact import Release, observe
-from noisewise.inference import counts
+from noisewise.errors import UnsupportedCombination
+from noisewise.inference import baselines, counts, gibbs
+from noisewise.inference.evidence import gather
 from noisewise.inference.infer import Posteriors, infer_many
-from noisewise.inference.views import DrawsView, LineView, SheetView
+from noisewise.inference.views import LineView, SheetView
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Plain, lattice_for
 from noisewise.mechanism.noise import DiscreteLaplace
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds
-from noisewise.model.families import Bernoulli, Categorical
+from noisewise.model.families import Bernoulli, Categorical, Exponential
 from noisewise.model.family import Family
-from noisewise.model.priors import Dirichlet, Prior
+from noisewise.model.priors import Beta, Dirichlet, Gamma, Prior
 
+METHODS = ("auto", "exact", "collapsed", "gibbs", "gibbs-paper", "naive", "naive-untruncated", "ops", "non-private")
+DENSITIES = ("auto", "exact", "collapsed")
 MOST_RECORDS = 1 << 22
 """Synthetic records that are held at once."""
-RANKS, THIN, SETTLE = 63, 6, 120
-"""Draws a categorical's truth is ranked among, sweeps between them, and sweeps before the first."""
+THIN, SETTLE = 6, 120
+"""Sweeps of a categorical's chain between two draws, and before the first."""
+RANKED = {"auto": 63, "exact": 63, "gibbs": 5000, "gibbs-paper": 5000, "ops": baselines.OPS_DRAWS}
+"""Draws that a truth is ranked among; the paper's are 5000."""
+RANKED_OTHERWISE = 999
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +45,39 @@ class Setting:
     bounds: Bounds | None
     n: int
     epsilon: float
+    middle: float | None = None
+    """Instead of bounds: each trial's own, which hold this share of its own population, as in the paper. No release has such."""
+
+    def describe(self) -> str:
+        """One line that tells this setting from any other."""
+        bounds = "" if self.bounds is None else f" {self.bounds.outside} [{self.bounds.lower!r}, {self.bounds.upper!r}]"
+        own = "" if self.middle is None else f" own bounds {self.middle}"
+        return f"{self.family.describe()} ~ {self.prior}{bounds}{own} n={self.n} epsilon={self.epsilon!r}"
 
 
-def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> tuple[FloatArray, list[Release]]:
-    """theta of every trial, (trials, p), and its release: the curator's lattice and noise law, drawn with a seed."""
-    family = setting.family
-    lattice = lattice_for(_releasable(family), setting.bounds)
-    theta = setting.prior.draw(rng, trials)
-    sums = np.empty((trials, len(lattice.step)))
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Simulated trials: the truth, the sums over all records, and what is released of them."""
+
+    theta: FloatArray  # (trials, p)
+    full: FloatArray  # (trials, d): sums of t(x) over all records, without bounds
+    releases: list[Release]
+    prior: Prior  # of all trials, or with one hyperparameter for each
+
+
+def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
+    """The curator's lattice and noise law, drawn with a seed."""
+    family, prior = setting.family, setting.prior
+    theta = prior.draw(rng, trials)
+    bounds = setting.bounds
+    if setting.middle is not None:
+        bounds, theta, prior = _own_bounds(setting, theta)
+    lattice = lattice_for(_releasable(family), bounds)
+    sums, full = np.empty((trials, len(lattice.step))), np.empty((trials, family.dimension))
     if isinstance(family, Bernoulli):
-        sums[:] = rng.binomial(setting.n, theta)
+        sums[:] = full[:] = rng.binomial(setting.n, theta)
     elif isinstance(family, Categorical):
-        sums[:] = np.stack([rng.multinomial(setting.n, p / p.sum()) for p in theta])
+        sums[:] = full[:] = np.stack([rng.multinomial(setting.n, p / p.sum()) for p in theta])
     else:
         size = max(1, MOST_RECORDS // setting.n)
         offset = np.array(lattice.offset) if isinstance(lattice, Plain) else 0
@@ -54,41 +85,84 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> tuple[F
             rows = slice(start, start + size)
             x = family.simulate(rng, theta[rows], setting.n)
             sums[rows] = np.stack([k.sum(axis=1) for k in lattice.integers(x, np)], axis=1) + setting.n * offset
+            full[rows] = np.stack([np.asarray(t, dtype=float).sum(axis=1) for t in family.statistic(x, np)], axis=1)
     scale = sensitivity.l1(lattice) / setting.epsilon
     step = np.array(lattice.step)
     noise = DiscreteLaplace(tuple(scale * step), tuple(step))
     y = sums * step + noise.simulate(rng, trials)
-    coordinates = lattice.coordinates
     releases = [
-        observe(family=family, n=setting.n, statistic=row, noise=noise, bounds=setting.bounds, coordinates=coordinates)  # type: ignore[arg-type]
+        observe(family=family, n=setting.n, statistic=row, noise=noise, bounds=bounds, coordinates=lattice.coordinates)  # type: ignore[arg-type]
         for row in y
     ]
-    return theta, releases
+    return Sample(theta, full, releases, prior)
 
 
 def _releasable(family: Family) -> Family:
     return Categorical(family.categories, other=family.labels[0]) if isinstance(family, Categorical) else family
 
 
+def _own_bounds(setting: Setting, theta: FloatArray) -> tuple[Bounds, FloatArray, Prior]:
+    """Bounds that hold the middle of each trial's population, in units of its upper one: then they are the same for all."""
+    if not isinstance(setting.family, Exponential) or not isinstance(setting.prior, Gamma) or setting.middle is None:
+        raise UnsupportedCombination("bounds that depend on theta are there for the exponential only, to redraw the paper.")
+    low, high = -np.log1p(-(1 - setting.middle) / 2), -np.log((1 - setting.middle) / 2)
+    unit = high / theta[:, 0]
+    own = Gamma(np.full(len(theta), float(setting.prior.shape)), setting.prior.rate / unit)
+    return Bounds(low / high, 1.0, outside="redact"), theta * unit[:, None], own
+
+
+def targets(family: Family) -> tuple[str, ...]:
+    """What is checked: every parameter; of a categorical its first probability, and how much more it is than the next."""
+    return ("first", "contrast") if isinstance(family, Categorical) else tuple(p.name for p in family.parameters)
+
+
+def _target(family: Family, theta: FloatArray) -> FloatArray:
+    if not isinstance(family, Categorical):
+        return theta
+    return np.stack([theta[..., 0], theta[..., 0] - theta[..., 1]], axis=-1)
+
+
 def uniforms(setting: Setting, trials: int, rng: np.random.Generator, method: str = "auto") -> dict[str, FloatArray]:
-    """For each parameter the posterior probability of lying below the truth, (trials,)."""
-    theta, releases = simulate(setting, trials, rng)
-    if isinstance(setting.family, Categorical):
-        return _categorical(setting, theta, releases, rng)
-    posteriors = infer_many(releases, setting.prior, method=method, seed=int(rng.integers(2**63)))
-    return {name: _below(posteriors, j, theta[:, j]) for j, name in enumerate(posteriors[0].names)}
+    """For each target the posterior probability of lying below the truth, (trials,)."""
+    sample = simulate(setting, trials, rng)
+    if method in DENSITIES and not isinstance(setting.family, Categorical):
+        posteriors = _posteriors(sample, method, rng)
+        return {name: _below(posteriors, j, sample.theta[:, j]) for j, name in enumerate(targets(setting.family))}
+    truth = _target(setting.family, sample.theta)
+    below, ranked = np.zeros(truth.shape), RANKED.get(method, RANKED_OTHERWISE)
+    for theta in islice(stream(setting, sample, method, rng), ranked):
+        below += _target(setting.family, theta) < truth
+    u = (below + rng.random(below.shape)) / (ranked + 1)
+    return {name: u[:, j] for j, name in enumerate(targets(setting.family))}
+
+
+def draws(setting: Setting, sample: Sample, method: str, size: int, rng: np.random.Generator) -> FloatArray:
+    """Draws of theta, (trials, size, p); those of a chain spread over all of it."""
+    if method in DENSITIES and not isinstance(setting.family, Categorical):
+        posteriors = _posteriors(sample, method, rng)
+        return np.stack([np.stack(posterior._view.draw(rng, size), axis=-1) for posterior in posteriors])
+    every = max(1, RANKED[method] // size) if method.startswith("gibbs") else 1
+    kept = islice(stream(setting, sample, method, rng), 0, size * every, every)
+    return np.stack(list(kept), axis=1)
+
+
+def _posteriors(sample: Sample, method: str, rng: np.random.Generator) -> Posteriors:
+    own = sample.prior
+    if isinstance(own, Gamma) and np.ndim(own.rate) > 0:
+        priors: Prior | list[Prior] = [Gamma(float(a), float(b)) for a, b in zip(own.shape, own.rate, strict=True)]  # type: ignore[arg-type]
+    else:
+        priors = own
+    return infer_many(sample.releases, priors, method=method, seed=int(rng.integers(2**63)))
 
 
 def _below(posteriors: Posteriors, parameter: int, truth: FloatArray) -> FloatArray:
     out = np.empty(len(posteriors))
     batches: dict[int, list[int]] = {}
     for i, posterior in enumerate(posteriors):
-        view = posterior._view
-        if isinstance(view, DrawsView):
-            out[i] = (view.chains[:, :, parameter] < truth[i]).mean()
+        if not isinstance(posterior._view, (LineView, SheetView)):
+            out[i] = (posterior.draws[posterior.names[parameter]] < truth[i]).mean()
         else:
-            assert isinstance(view, (LineView, SheetView))
-            batches.setdefault(id(view.batch), []).append(i)
+            batches.setdefault(id(posterior._view.batch), []).append(i)
     for members in batches.values():  # in the order of their batch
         view = posteriors[members[0]]._view
         assert isinstance(view, (LineView, SheetView))
@@ -97,20 +171,77 @@ def _below(posteriors: Posteriors, parameter: int, truth: FloatArray) -> FloatAr
     return out
 
 
-def _categorical(setting: Setting, theta: FloatArray, releases: list[Release], rng: np.random.Generator) -> dict[str, FloatArray]:
-    """The exact sampler with one chain for each trial: ranks of the first probability, and of its difference from the next."""
+def stream(setting: Setting, sample: Sample, method: str, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """Draws from every trial's posterior, (trials, p), one after the other."""
+    if method in ("auto", "exact") and isinstance(setting.family, Categorical):
+        return _sweeps(setting, sample, rng)
+    if method in ("gibbs", "gibbs-paper"):
+        return _steps(sample, "joint" if method == "gibbs" else "paper", rng)
+    if method == "ops":
+        return _ops(setting, sample, rng)
+    if method == "non-private":
+        return _conjugate(baselines.non_private(setting.family, sample.prior, sample.full, setting.n), len(sample.theta), rng)
+    if method == "naive":
+        return _conjugate(_naive(sample), len(sample.theta), rng)
+    if method == "naive-untruncated":
+        return _conjugate(_naive_untruncated(setting, sample, rng), len(sample.theta), rng)
+    raise UnsupportedCombination(f"{method!r} does not serve the {setting.family.kind} family in a study; use {', '.join(METHODS)}.")
+
+
+def _conjugate(posterior: Prior, size: int, rng: np.random.Generator) -> Iterator[FloatArray]:
+    while True:
+        yield posterior.draw(rng, size)
+
+
+def _naive(sample: Sample) -> Prior:
+    """One conjugate update on y for each trial, as a batch."""
+    evidence = gather(sample.releases)
+    own = sample.prior
+    updated = []
+    for g in range(len(sample.releases)):
+        batched = np.ndim(getattr(own, fields(own)[0].name)) > (own.kind == "dirichlet")  # type: ignore[arg-type]
+        prior = replace(own, **{f.name: float(getattr(own, f.name)[g]) for f in fields(own)}) if batched else own  # type: ignore[type-var,arg-type]
+        updated.append(baselines.naive(evidence, prior, g))
+    names = [f.name for f in fields(updated[0])]  # type: ignore[arg-type]
+    return type(updated[0])(**{name: np.concatenate([np.atleast_1d(getattr(one, name)) for one in updated]) for name in names})
+
+
+def _naive_untruncated(setting: Setting, sample: Sample, rng: np.random.Generator) -> Prior:
+    """What the paper's naive method sees of a truncated family: the sums over all records, with noise of the same size. Not private."""
+    noise = sample.releases[0].noise
+    y = sample.full + rng.laplace(0.0, noise.scale, sample.full.shape)
+    low = 1e-9 * np.abs(sample.full)
+    return setting.family.update(sample.prior, np.maximum(y, low) if setting.family.support[0] >= 0 else y, setting.n)
+
+
+def _ops(setting: Setting, sample: Sample, rng: np.random.Generator) -> Iterator[FloatArray]:
+    if not isinstance(setting.family, Bernoulli) or not isinstance(setting.prior, Beta):
+        raise UnsupportedCombination("ops serves the bernoulli family with a beta prior only.")
+    alpha, beta = float(setting.prior.alpha), float(setting.prior.beta)
+    held = np.stack([baselines.ops(alpha, beta, s, setting.n, setting.epsilon, rng) for s in sample.full[:, 0]])
+    return iter(held.T[:, :, None])
+
+
+def _steps(sample: Sample, variant: str, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """The Gibbs sampler with one chain for each trial, all of them a batch."""
+    evidence = gather(sample.releases)
+    model = gibbs.model_of(gather(sample.releases[:1]), sample.prior, variant, evidence.y, evidence.scale)
+    state = model.start(rng)
+    for step in range(gibbs.BURN_IN + 10**9):
+        with np.errstate(all="ignore"):  # a chain may pass a theta that rounds to the edge of its range
+            state = model.step(rng, state)
+        if step >= gibbs.BURN_IN:
+            yield state.theta
+
+
+def _sweeps(setting: Setting, sample: Sample, rng: np.random.Generator) -> Iterator[FloatArray]:
+    """The exact sampler of counts with one chain for each trial."""
     assert isinstance(setting.prior, Dirichlet)
-    y = np.array([release.statistic for release in releases])
+    y = np.array([release.statistic for release in sample.releases])
     a = np.array(setting.prior.concentration, dtype=float)
-    noise = releases[0].noise
+    noise = sample.releases[0].noise
     state = counts.start(y, setting.n, a, rng)
-    below = np.zeros((2, len(releases)))
-    ties = rng.random((2, len(releases)))
-    for step in range(SETTLE + RANKS * THIN):
+    for step in range(10**9):
         state = counts.sweep(state, y, a, noise, rng)
-        if step >= SETTLE and (step - SETTLE) % THIN == 0:
-            p = Dirichlet(a + state).draw(rng, len(state))
-            below[0] += p[:, 0] < theta[:, 0]
-            below[1] += p[:, 0] - p[:, 1] < theta[:, 0] - theta[:, 1]
-    u = (below + ties) / (RANKS + 1)
-    return {"first": u[0], "contrast": u[1]}
+        if step >= SETTLE and step % THIN == 0:
+            yield Dirichlet(a + state).draw(rng, len(state))
