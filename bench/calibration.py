@@ -17,7 +17,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from scipy import special
 
 from noisewise import Bounds, families, priors
-from noisewise.study.calibrate import CHUNK, Cell, run_cells
+from noisewise.study.calibrate import CHUNK, run_cells
+from noisewise.study.cells import Cell
 from noisewise.study.trials import Setting
 from noisewise.study.verdict import ks
 

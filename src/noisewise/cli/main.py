@@ -9,6 +9,7 @@ from typer.exceptions import TyperException
 from noisewise.cli.infer import infer
 from noisewise.cli.ledger import app as ledger_app
 from noisewise.cli.release import ReleaseCommand, release
+from noisewise.cli.study import StudyCommand, calibrate, compare, reproduce
 from noisewise.errors import UnsavedRelease
 
 INTERRUPTED = 130
@@ -23,6 +24,9 @@ app = typer.Typer(
 app.add_typer(ledger_app, name="ledger")
 app.command(cls=ReleaseCommand)(release)
 app.command()(infer)
+for study in (calibrate, compare):
+    app.command(cls=StudyCommand)(study)
+app.command()(reproduce)
 
 
 def _version(wanted: bool) -> None:

@@ -178,7 +178,7 @@ def model_of(evidence: Evidence, prior: Prior, variant: str, y: FloatArray, scal
         raise UnsupportedCombination("variant='paper' knows redacted records only, as the paper does; use variant='joint'.")
     n = int(evidence.n[0])
     model = Model(evidence, prior, variant, n, y, scale)
-    theta = prior.draw(np.random.default_rng(0), 2)  # the parts that a step needs, tried before a long run
+    theta = prior.draw(np.random.default_rng(0), len(y))  # the parts that a step needs, tried before a long run
     family.update(prior, n * family.mean(theta), n)
     replace(model, y=y[:1], scale=scale[:1])._moments(theta[:1])
     return model

@@ -1,5 +1,6 @@
 """Evidence for the methodologist: calibration, utility, and the paper's experiments."""
 
-from noisewise.study.calibrate import Calibration, Comparison, calibrate, compare
+from noisewise.study.calibrate import Calibration, calibrate
+from noisewise.study.compare import Comparison, compare
 
 __all__ = ["Calibration", "Comparison", "calibrate", "compare"]

@@ -185,7 +185,7 @@ def stream(setting: Setting, sample: Sample, method: str, rng: np.random.Generat
         return _conjugate(_naive(sample), len(sample.theta), rng)
     if method == "naive-untruncated":
         return _conjugate(_naive_untruncated(setting, sample, rng), len(sample.theta), rng)
-    raise UnsupportedCombination(f"{method!r} does not serve the {setting.family.kind} family in a study; use {', '.join(METHODS)}.")
+    raise UnsupportedCombination(f"{method} does not serve the {setting.family.kind} family; use {', '.join(METHODS)}.")
 
 
 def _conjugate(posterior: Prior, size: int, rng: np.random.Generator) -> Iterator[FloatArray]:
@@ -207,7 +207,7 @@ def _naive(sample: Sample) -> Prior:
 
 
 def _naive_untruncated(setting: Setting, sample: Sample, rng: np.random.Generator) -> Prior:
-    """What the paper's naive method sees of a truncated family: the sums over all records, with noise of the same size. Not private."""
+    """What the paper lets its naive method see of a truncated family: the sums over all records, as noisy. Not private."""
     noise = sample.releases[0].noise
     y = sample.full + rng.laplace(0.0, noise.scale, sample.full.shape)
     low = 1e-9 * np.abs(sample.full)

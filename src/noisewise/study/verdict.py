@@ -33,11 +33,7 @@ class Verdict:
     @property
     def passes(self) -> bool:
         """No figure is beyond its limit."""
-        return (
-            self.ks < self.ks_limit
-            and abs(self.z_mean) < self.z_mean_limit
-            and abs(self.z_variance - 1) < self.z_variance_limit
-        )
+        return self.ks < self.ks_limit and abs(self.z_mean) < self.z_mean_limit and abs(self.z_variance - 1) < self.z_variance_limit
 
     @property
     def words(self) -> str:
@@ -60,8 +56,8 @@ def judge(u: FloatArray) -> Verdict:
     bands = [stats.binom.ppf(tail, size, LEVELS) / size for tail in (0.025, 0.975)]
     covered = tuple(float(np.mean(np.abs(u - 0.5) <= level / 2)) for level in LEVELS)
     return Verdict(
-        size, ks(u), ks_limit(size), float(z.mean()), SIGMAS / np.sqrt(size), float(np.mean(z**2) - z.mean() ** 2),
-        SIGMAS * np.sqrt(2 / size), covered, tuple(map(float, bands[0])), tuple(map(float, bands[1])),
+        size, ks(u), ks_limit(size), float(z.mean()), float(SIGMAS / np.sqrt(size)), float(np.mean(z**2) - z.mean() ** 2),
+        float(SIGMAS * np.sqrt(2 / size)), covered, tuple(map(float, bands[0])), tuple(map(float, bands[1])),
     )  # fmt: skip
 
 
