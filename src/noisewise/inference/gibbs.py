@@ -206,13 +206,11 @@ def _product(rng: np.random.Generator, mean: FloatArray, covariance: FloatArray,
         v = covariance[:, :, 0]
         share = v / (v + sigma2)
         return mean + share * (y - mean) + np.sqrt(np.maximum(share * sigma2, 0.0)) * rng.standard_normal(mean.shape)
+    # A draw by conditioning (s, y) on y needs no root of the product's covariance.
+    s = mean + _noise(rng, _root(covariance))
+    miss = y - s - np.sqrt(sigma2) * rng.standard_normal(y.shape)
     total = covariance + np.eye(mean.shape[1]) * sigma2[:, :, None]
-    gain = np.swapaxes(np.linalg.solve(total, np.swapaxes(covariance, 1, 2)), 1, 2)
-    centre = mean + np.einsum("bde,be->bd", gain, y - mean)
-    # S1 - gain S1 is the covariance; a draw by conditioning (s, y) on y needs no root of it.
-    s = _noise(rng, _root(covariance))
-    z = np.sqrt(sigma2) * rng.standard_normal(y.shape)
-    return np.asarray(centre + s - np.einsum("bde,be->bd", gain, s + z))
+    return np.asarray(s + np.einsum("bde,be->bd", covariance, np.linalg.solve(total, miss[:, :, None])[:, :, 0]))
 
 
 def _noise(rng: np.random.Generator, root: FloatArray) -> FloatArray:
@@ -223,11 +221,14 @@ def _root(covariance: FloatArray) -> FloatArray:
     """R with R R' = covariance, of a matrix that may be singular."""
     if covariance.shape[1] == 1:
         return np.sqrt(np.maximum(covariance, 0.0))
-    values, vectors = np.linalg.eigh(covariance)
+    try:
+        return np.asarray(np.linalg.cholesky(_ridge(covariance, 1e-10)))
+    except np.linalg.LinAlgError:  # a difference that should be positive, by rounding is not
+        values, vectors = np.linalg.eigh(covariance)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
 
 
-def _ridge(covariance: FloatArray) -> FloatArray:
+def _ridge(covariance: FloatArray, share: float = 1e-12) -> FloatArray:
     d = covariance.shape[1]
     diagonal = np.einsum("bdd->bd", covariance)
-    return np.asarray(covariance + np.eye(d) * (1e-12 * diagonal + 1e-290)[:, :, None])
+    return np.asarray(covariance + np.eye(d) * (share * diagonal + 1e-290)[:, :, None])
