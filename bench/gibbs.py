@@ -108,9 +108,7 @@ def main():
             start = time.perf_counter()
             uniforms(setting, TRIALS, rng, method)
             each = (time.perf_counter() - start) / TRIALS
-            print(
-                f"{name:12s} one at a time {one:.2f} s a trial; batch of {TRIALS} {each * 1e3:.2f} ms; ratio {one / each:.0f} (bar 300)"
-            )
+            print(f"{name:12s} one at a time {one:.2f} s a trial; in a batch {each * 1e3:.2f} ms; ratio {one / each:.0f} (bar 300)")
 
 
 if __name__ == "__main__":
