@@ -157,3 +157,17 @@ def test_two_statistics_against_simulation(outside, n, rng) -> None:
             evidence = gather([noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)])
             value, rest = evidence.exact(theta, np.zeros(1, dtype=int))
             assert value[0] == pytest.approx(np.log(density.mean()), abs=6 * error + 1e-3 + min(rest[0], 0.01))
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_values_that_share_a_step(law) -> None:
+    """Poisson records of which only threes are kept: the sum is a multiple of 3, and |phi| is 1 again at that harmonic."""
+    n, rate, scale, y = 200, 3.0, 0.3, 134.2
+    made = noise.Laplace(scale) if law == "laplace" else noise.Gaussian(scale)
+    release = noisewise.observe(family=families.Poisson(), n=n, statistic=y, noise=made, bounds=Bounds(2.5, 3.5, outside="redact"))
+    s = np.arange(n + 1)
+    log_mass = stats.binom.logpmf(s, n, stats.poisson.pmf(3, rate))
+    log_noise = stats.laplace.logpdf(y, 3 * s, scale) if law == "laplace" else stats.norm.logpdf(y, 3 * s, scale)
+    value, error = gather([release]).exact(np.array([[rate]]), np.zeros(1, dtype=int))
+    assert value[0] == pytest.approx(np.logaddexp.reduce(log_mass + log_noise), abs=1e-6)
+    assert error[0] < 1e-5

@@ -161,6 +161,8 @@ def test_a_family_of_ones_own() -> None:
         ({"n": []}, "at least one n"),
         ({"methods": ["magic"]}, "unknown method"),
         ({"methods": ["ops"]}, "ops serves the bernoulli"),
+        ({"methods": ["gibbs-paper"], "bounds": Bounds(0.1, 1.0, outside="clamp")}, "knows redacted records only"),
+        ({"n": [10**12]}, "takes too long to simulate"),
         ({"jobs": 0}, "jobs must be at least 1"),
         ({"dask": "tcp://127.0.0.1:9"}, "no Dask scheduler"),
     ],
@@ -170,3 +172,49 @@ def test_bad_input(change, words) -> None:
     asked = {"n": [5], "epsilon": [1.0], "trials": 10, "bounds": Bounds(0.1, 1.0, outside="redact")} | change
     with pytest.raises(NoisewiseError, match=words):
         calibrate(families.Exponential(), priors.Gamma(2, 2), **asked)
+
+
+def test_a_prior_so_extreme_that_truths_round_to_an_edge_is_refused() -> None:
+    with pytest.raises(NoisewiseError, match="rounds to it"):
+        calibrate(families.Bernoulli(), priors.Beta(0.01, 0.01), n=[5], epsilon=[1.0], trials=300)
+
+
+def test_a_setting_given_twice_counts_once() -> None:
+    found = calibrate(families.Bernoulli(), priors.Beta(2, 2), n=[5, 5], epsilon=[1.0, 1.0], methods=["auto", "auto"], trials=20)
+    assert len(found.table) == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"size": 1}, "at least 2 draws"), ({"trials": 1}, "at least 2 trials"), ({"methods": ["ops"]}, "100 draws")],
+)
+def test_comparisons_that_cannot_be(change, words, tmp_path) -> None:
+    asked = {"n": [5], "epsilon": [1.0], "trials": 4, "folder": tmp_path / "cost"} | change
+    with pytest.raises(NoisewiseError, match=words):
+        compare(families.Bernoulli(), priors.Beta(2, 2), **asked)
+    assert not (tmp_path / "cost").exists()
+
+
+def test_a_prior_of_ones_own_reaches_the_workers() -> None:
+    code = (
+        "from dataclasses import dataclass\n"
+        "import numpy as np\n"
+        "from noisewise import families, priors\n"
+        "from noisewise.study import calibrate\n"
+        "class Mine(priors.Prior):\n"
+        "    kind, positive = 'mine', ()\n"
+        "    def log_density(self, theta): return np.zeros(len(theta))\n"
+        "    def draw(self, rng, size): return rng.random((size, 1))\n"
+        "    def __eq__(self, other): return type(other).__name__ == 'Mine'\n"
+        "    def __hash__(self): return 1\n"
+        "    def __repr__(self): return 'Mine()'\n"
+        "import cloudpickle, pickle\n"
+        "print(type(pickle.loads(cloudpickle.dumps(Mine()))).__name__)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "Mine\n"
+
+
+def test_a_cut_first_write_leaves_the_folder_usable(tmp_path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / ".study.json.123").write_text("{")
+    assert calibrate(families.Bernoulli(), priors.Beta(2, 2), n=[5], epsilon=[1.0], trials=20, folder=tmp_path / "a").table

@@ -65,8 +65,10 @@ def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
     size = max(1, CHUNK // max(law.weight.shape[1], 4 * BLOCK))
     order = np.argsort(line.n, kind="stable")  # sums of about as many records need about as many harmonics
     value, error = np.empty(order.size), np.empty(order.size)
-    for rows in (order[start : start + size] for start in range(0, order.size, size)):
-        value[rows], error[rows] = _chunk(law.value[rows, :, 0], law.weight[rows], law.atoms, line.take(rows))
+    near = line.scale[order] < NEAR_LATTICE if sums.gaussian and sums.lattice else np.zeros(order.size, dtype=bool)
+    for part in (order[near], order[~near]):
+        for rows in (part[start : start + size] for start in range(0, part.size, size)):
+            value[rows], error[rows] = _chunk(law.value[rows, :, 0], law.weight[rows], law.atoms, line.take(rows))
     return value, error
 
 
@@ -129,7 +131,9 @@ def _on_lattice(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArr
         size = twice * size
         return size * (kernels.turn(phase) * against).real, size * np.abs(against)
 
-    return _series(law, width, np.floor(width / 2), term, finite=True)
+    # Where all values share a step, |phi| is 1 again at its harmonic: then only the whole series will do.
+    apart = np.abs(np.round(law.centred[0] - law.centred[0, 0])).astype(np.int64)
+    return _series(law, width, np.floor(width / 2), term, finite=True, whole=bool(np.gcd.reduce(apart) > 1))
 
 
 def _continuous(law: Tilted, sums: Sums, atom_count: int) -> tuple[FloatArray, FloatArray]:
@@ -175,11 +179,17 @@ def resolved(centred: FloatArray, weight: FloatArray, width: FloatArray) -> Floa
 
 
 def _series(
-    law: Tilted, width: FloatArray, most: FloatArray, term: Callable[..., Term], nodes: int = 0, finite: bool = False
+    law: Tilted,
+    width: FloatArray,
+    most: FloatArray,
+    term: Callable[..., Term],
+    nodes: int = 0,
+    finite: bool = False,
+    whole: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
     """(1/W) (term(0) + 2 sum over k from 1 to `most` of term(k)), stopped on a bound for the rest; and that bound, relative.
 
-    A finite series has no rest beyond `most`.
+    A finite series has no rest beyond `most`; one that is wanted whole is not stopped before.
 
     `term` gets the rows of the batch that are still summed, E e^{i w u} - 1 over the whole law, and over its first `nodes` points.
     """
@@ -212,7 +222,7 @@ def _series(
         rest[rows] = np.minimum(rest[rows], bound / np.maximum(np.abs(total[rows]), 1e-300))
         if finite:
             rest[rows[start > most[rows]]] = 0.0
-        going = (start <= most[rows]) & ~(rest[rows] < TOLERANCE)
+        going = (start <= most[rows]) & (whole | ~(rest[rows] < TOLERANCE))
         if not going.any():
             return total, rest
         if going.mean() < 0.8:

@@ -54,7 +54,8 @@ class Prior(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        REGISTRY[cls.kind] = cls
+        if "kind" in cls.__dict__:  # not so while a class is being unpickled
+            REGISTRY[cls.kind] = cls
 
     @abstractmethod
     def log_density(self, theta: FloatArray) -> FloatArray:

@@ -89,7 +89,7 @@ def run_cells(
         found = engine.run(chunks, path, seed, jobs, dask, arrived)
     out: dict[tuple[Cell, str], FloatArray] = {}
     for cell in cells:
-        parts = [found[made.key] for made in chunks if owner[made.key] is cell]
+        parts = [found[made.key] for made in chunks if owner[made.key] == cell]
         for target in targets(cell.setting.family):
             out[cell, target] = np.concatenate([part[target] for part in parts])
     return Calibration(out)

@@ -4,7 +4,7 @@ import csv
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,12 +12,17 @@ from typing import Any
 import numpy as np
 
 from noisewise.errors import NoisewiseError, UnsupportedCombination
+from noisewise.inference.infer import infer_many
 from noisewise.inference.problem import check_prior
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds
+from noisewise.model.families import Bernoulli, Categorical
 from noisewise.model.family import Family
 from noisewise.model.priors import Prior
-from noisewise.study.trials import METHODS, Setting, draws, simulate
+from noisewise.study.trials import DENSITIES, METHODS, Setting, simulate, stream
+
+MOST = 10**7
+"""Records of a trial that are simulated one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +48,35 @@ def grid(
 ) -> list[Cell]:  # fmt: skip
     """Every combination, refused before anything runs if it makes no sense."""
     check_prior(family, prior)
-    if trials < 1:
-        raise NoisewiseError(f"a study needs at least one trial, got {trials}.")
-    if not n or not epsilon or not methods:
+    check(trials, 1, "a study needs at least one trial")
+    if not (len(n) and len(epsilon) and len(methods)):
         raise NoisewiseError("a study needs at least one n, one epsilon and one method.")
     for size in n:
-        if size < 1:
-            raise NoisewiseError(f"n must be at least 1, got {size}.")
+        check(size, 1, "n must be at least 1")
+        if size > MOST and not isinstance(family, (Bernoulli, Categorical)):
+            raise NoisewiseError(f"a trial of {size} records takes too long to simulate; n may be up to {MOST} for this family.")
     for e in epsilon:
-        if not (np.isfinite(e) and e > 0):
+        if not (np.isfinite(e) and e > 1e-100):
             raise NoisewiseError(f"epsilon must be positive and finite, got {e:g}.")
     for method in methods:
         if method not in METHODS:
             raise UnsupportedCombination(f"unknown method {method!r}; use {', '.join(METHODS)}.")
-    cells = [Cell(Setting(family, prior, bounds, size, e), method) for size in n for e in epsilon for method in methods]
-    for method in methods:  # one trial of each: what does not serve says so now
-        tried = next(cell for cell in cells if cell.method == method)
-        sample = simulate(tried.setting, 2, np.random.default_rng(0))
-        draws(tried.setting, sample, method, 2, np.random.default_rng(0)) if method not in ("gibbs", "gibbs-paper") else None
+    made = [Cell(Setting(family, prior, bounds, int(size), float(e)), method) for size in n for e in epsilon for method in methods]
+    cells = list(dict.fromkeys(made))
+    small = replace(cells[0].setting, n=min(map(int, n)))
+    sample = simulate(small, 2, np.random.default_rng(0))
+    for method in methods:  # what does not serve says so before anything runs
+        if method in DENSITIES and not isinstance(family, Categorical):
+            infer_many(sample.releases[:1], prior, method=method)
+        else:
+            stream(small, sample, method, np.random.default_rng(0))
     return cells
+
+
+def check(value: int, least: int, words: str) -> None:
+    """Refuse a number that is too small."""
+    if value < least:
+        raise NoisewiseError(f"{words}, got {value}.")
 
 
 def about(cell: Cell) -> dict[str, Any]:

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.errors import NoisewiseError
+from noisewise.errors import UnsupportedCombination
+from noisewise.inference.baselines import OPS_DRAWS
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family
 from noisewise.model.priors import Prior
 from noisewise.study import engine, mmd
-from noisewise.study.cells import Cell, Report, about, grid, place
+from noisewise.study.cells import Cell, Report, about, check, grid, place
 from noisewise.study.trials import Setting, draws, simulate
 
 CHUNK = 20
@@ -66,8 +67,10 @@ def compare_cells(
     report: Report | None, size: int = DRAWS, chunk: int = CHUNK,
 ) -> Comparison:  # fmt: skip
     """The same for any list of cells."""
-    if trials < 2:
-        raise NoisewiseError("a comparison needs at least 2 trials: its errors are estimated from their spread.")
+    check(trials, 2, "a comparison needs at least 2 trials, whose spread tells its error")
+    check(size, 2, "a comparison needs at least 2 draws")
+    if any(cell.method == "ops" for cell in cells) and size > OPS_DRAWS:
+        raise UnsupportedCombination(f"ops releases {OPS_DRAWS} draws and no more; compare with as many, or leave it out.")
     settings = list(dict.fromkeys(cell.setting for cell in cells))
     methods = {setting: tuple(cell.method for cell in cells if cell.setting == setting) for setting in settings}
     chunks, owner = [], {}

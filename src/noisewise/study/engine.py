@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ import numpy as np
 from noisewise.errors import NoisewiseError, OutputError
 
 Result = dict[str, list[float]]
+FORMAT = 1
+"""Grows when the same study would give other numbers."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,8 @@ def run(
     report: Callable[[Chunk, Result], None] | None = None,
 ) -> dict[str, Result]:
     """Every chunk's result by its key; those that `folder` holds already are read, not done."""
+    if jobs < 1:
+        raise NoisewiseError(f"jobs must be at least 1, got {jobs}.")
     done: dict[str, Result] = {}
     held = folder / "chunks"
     held.mkdir(exist_ok=True)
@@ -68,14 +73,18 @@ def run(
 
 def claim(folder: Path, content: Mapping[str, Any]) -> None:
     """Make the folder this study's, or refuse it if it holds another."""
-    text = json.dumps(content, indent=2, sort_keys=True, default=str) + "\n"
+    held = {"noisewise": version("noisewise"), "format": FORMAT} | dict(content)
+    text = json.dumps(held, indent=2, sort_keys=True, default=str) + "\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / "study.json"
         if file.exists():
             if file.read_text() != text:
-                raise OutputError(f"{folder} holds another study; choose another folder, or repeat that one's settings to go on.")
-        elif any(folder.iterdir()):
+                raise OutputError(
+                    f"{folder} holds another study, or one of another version of noisewise; choose another folder, or repeat "
+                    "that one's settings to go on."
+                )
+        elif any(not found.name.startswith(".study.json.") for found in folder.iterdir()):
             raise OutputError(f"{folder} is not empty and holds no study; choose another folder.")
         else:
             _write(file, text)
@@ -86,8 +95,6 @@ def claim(folder: Path, content: Mapping[str, Any]) -> None:
 def _parallel(todo: Sequence[Chunk], seed: int, jobs: int, dask: str | None) -> Iterator[tuple[int, Result]]:
     import joblib
 
-    if jobs < 1:
-        raise NoisewiseError(f"jobs must be at least 1, got {jobs}.")
     work = [joblib.delayed(_do)(index, chunk, seed) for index, chunk in enumerate(todo)]
     with _backend(jobs, dask) as options:
         yield from joblib.Parallel(return_as="generator_unordered", pre_dispatch="all" if dask else "3*n_jobs", **options)(work)
@@ -134,5 +141,12 @@ def _read(file: Path) -> Result | None:
 
 def _write(file: Path, text: str) -> None:
     partial = file.with_name(f".{file.name}.{os.getpid()}")
-    partial.write_text(text)
-    partial.replace(file)
+    try:
+        with partial.open("w") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        partial.replace(file)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise OutputError(f"cannot write {file}: {error.strerror}; make room, and give the command again to go on.") from None

@@ -180,7 +180,7 @@ def figure_convergence(seed: int) -> Any:
     """The first iterations of the sampler from the prior."""
     n, epsilon, steps = CONVERGENCE
     made, axes = plots.grid_of_axes(1, 2)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(abs(seed))
     for name, axis in zip(("binomial", "exponential, fixed bounds"), axes[0], strict=True):
         setting = replace(models()[name][0], n=n, epsilon=epsilon)
         sample = simulate(setting, 1, rng)

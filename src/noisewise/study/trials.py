@@ -69,6 +69,7 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
     """The curator's lattice and noise law, drawn with a seed."""
     family, prior = setting.family, setting.prior
     theta = prior.draw(rng, trials)
+    _check_truths(family, theta)
     bounds = setting.bounds
     if setting.middle is not None:
         bounds, theta, prior = _own_bounds(setting, theta)
@@ -95,6 +96,16 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
         for row in y
     ]
     return Sample(theta, full, releases, prior)
+
+
+def _check_truths(family: Family, theta: FloatArray) -> None:
+    """A truth that rounds to the edge of its range cannot be placed in its posterior."""
+    for j, parameter in enumerate(p for p in family.parameters for _ in range(p.size)):
+        if not np.all((theta[:, j] > parameter.lower) & (theta[:, j] < parameter.upper)):
+            raise UnsupportedCombination(
+                f"the prior puts {parameter.name} so near {parameter.lower:g} or {parameter.upper:g} that it rounds to it; "
+                "such truths cannot be simulated in 64-bit numbers. Choose a less extreme prior."
+            )
 
 
 def _releasable(family: Family) -> Family:
@@ -208,10 +219,10 @@ def _naive(sample: Sample) -> Prior:
 
 def _naive_untruncated(setting: Setting, sample: Sample, rng: np.random.Generator) -> Prior:
     """What the paper lets its naive method see of a truncated family: the sums over all records, as noisy. Not private."""
-    noise = sample.releases[0].noise
-    y = sample.full + rng.laplace(0.0, noise.scale, sample.full.shape)
-    low = 1e-9 * np.abs(sample.full)
-    return setting.family.update(sample.prior, np.maximum(y, low) if setting.family.support[0] >= 0 else y, setting.n)
+    if setting.family.dimension > 1 or setting.family.support[0] < 0:
+        raise UnsupportedCombination("naive-untruncated serves families of one positive statistic, as the paper's exponential.")
+    y = sample.full + rng.laplace(0.0, sample.releases[0].noise.scale, sample.full.shape)
+    return setting.family.update(sample.prior, np.maximum(y, 1e-9 * sample.full), setting.n)
 
 
 def _ops(setting: Setting, sample: Sample, rng: np.random.Generator) -> Iterator[FloatArray]:
@@ -225,7 +236,10 @@ def _ops(setting: Setting, sample: Sample, rng: np.random.Generator) -> Iterator
 def _steps(sample: Sample, variant: str, rng: np.random.Generator) -> Iterator[FloatArray]:
     """The Gibbs sampler with one chain for each trial, all of them a batch."""
     evidence = gather(sample.releases)
-    model = gibbs.model_of(gather(sample.releases[:1]), sample.prior, variant, evidence.y, evidence.scale)
+    return _chain(gibbs.model_of(gather(sample.releases[:1]), sample.prior, variant, evidence.y, evidence.scale), rng)
+
+
+def _chain(model: gibbs.Model, rng: np.random.Generator) -> Iterator[FloatArray]:
     state = model.start(rng)
     for step in range(gibbs.BURN_IN + 10**9):
         with np.errstate(all="ignore"):  # a chain may pass a theta that rounds to the edge of its range
