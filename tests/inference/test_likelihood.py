@@ -161,13 +161,25 @@ def test_two_statistics_against_simulation(outside, n, rng) -> None:
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
 def test_values_that_share_a_step(law) -> None:
-    """Poisson records of which only threes are kept: the sum is a multiple of 3, and |phi| is 1 again at that harmonic."""
-    n, rate, scale, y = 200, 3.0, 0.3, 134.2
+    """A family of one's own whose sum is a multiple of 3: |phi| is 1 again at that harmonic."""
+
+    class Tripled(families.Bernoulli):
+        kind = f"tripled-{law}"
+
+        def statistic(self, x, xp):
+            return (3 * x,)
+
+        def natural(self, theta):
+            return families.Bernoulli.natural(self, theta) / 3
+
+        def log_partition(self, eta):
+            return families.Bernoulli.log_partition(self, 3 * eta)
+
+    n, p, scale, y = 200, 0.22, 0.3, 134.2
     made = noise.Laplace(scale) if law == "laplace" else noise.Gaussian(scale)
-    release = noisewise.observe(family=families.Poisson(), n=n, statistic=y, noise=made, bounds=Bounds(2.5, 3.5, outside="redact"))
+    release = noisewise.observe(family=Tripled(), n=n, statistic=y, noise=made)
     s = np.arange(n + 1)
-    log_mass = stats.binom.logpmf(s, n, stats.poisson.pmf(3, rate))
     log_noise = stats.laplace.logpdf(y, 3 * s, scale) if law == "laplace" else stats.norm.logpdf(y, 3 * s, scale)
-    value, error = gather([release]).exact(np.array([[rate]]), np.zeros(1, dtype=int))
-    assert value[0] == pytest.approx(np.logaddexp.reduce(log_mass + log_noise), abs=1e-6)
+    value, error = gather([release]).exact(np.array([[p]]), np.zeros(1, dtype=int))
+    assert value[0] == pytest.approx(np.logaddexp.reduce(stats.binom.logpmf(s, n, p) + log_noise), abs=1e-6)
     assert error[0] < 1e-5
