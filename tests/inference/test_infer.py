@@ -310,6 +310,31 @@ def test_what_a_posterior_offers() -> None:
     assert [axis.get_xlabel() for axis in figure.axes] == ["mean", "variance"]
 
 
+def test_several_categorical_releases_against_enumeration() -> None:
+    """Two releases of 12 and 9 records in three categories: every pair of count vectors, weighted."""
+    a, scales, sizes = np.array([0.7, 1.5, 2.0]), (2.0, 3.0), (12, 9)
+    ys = np.array([5.3, 8.1, -2.0]), np.array([1.2, 6.5, 3.3])
+    releases = [
+        noisewise.observe(family=families.Categorical(3), n=n, statistic=y, noise=noise.Laplace(b))
+        for n, y, b in zip(sizes, ys, scales, strict=True)
+    ]
+    tables = []
+    for n, y, b in zip(sizes, ys, scales, strict=True):
+        s = np.array([(i, j, n - i - j) for i in range(n + 1) for j in range(n + 1 - i)], dtype=float)
+        tables.append((s, -special.gammaln(s + 1).sum(axis=1) - np.abs(y - s).sum(axis=1) / b))
+    together = tables[0][0][:, None, :] + tables[1][0][None, :, :]
+    weight = tables[0][1][:, None] + tables[1][1][None, :] + special.gammaln(a + together).sum(axis=2)
+    weight = np.exp(weight - weight.max())
+    weight /= weight.sum()
+    share = (a + together) / (a.sum() + sum(sizes))
+    mean = np.einsum("ij,ijk->k", weight, share)
+    second = np.einsum("ij,ijk->k", weight, share * (a + together + 1) / (a.sum() + sum(sizes) + 1))
+    sd = np.sqrt(second - mean**2)
+    posterior = noisewise.infer(releases, priors.Dirichlet(list(a)), seed=3)
+    assert posterior.mean("probabilities") == pytest.approx(mean, abs=0.02 * sd.min())
+    assert posterior.sd("probabilities") == pytest.approx(sd, rel=0.02)
+
+
 def test_a_categorical_posterior_has_k_numbers() -> None:
     case = oracle.CASES[2]
     posterior = noisewise.infer(oracle.release_of(case), oracle.prior_of(case), draws=100, seed=5)

@@ -98,7 +98,7 @@ def test_batched_counts_of_different_problems(rng) -> None:
         total += state if step >= 40 else 0
     means = total.reshape(2, 600, 3).mean(axis=1) / 120
     for j in range(2):
-        chain = counts.sample(y[600 * j], 12.0, a, law, rng)
+        chain = counts.sample([(y[600 * j], 12.0, law)], a, rng)
         assert np.abs(means[j] - chain.counts.mean(axis=(0, 1))).max() < 0.06
     assert (state.sum(axis=1) == 12).all()
 

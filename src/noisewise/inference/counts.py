@@ -4,10 +4,11 @@
 A sweep pairs the categories at random. Within a pair the total is fixed and one count is slice-sampled on the whole
 numbers; then both are proposed afresh from their Beta-binomial prior and accepted on the ratio of the noise; where
 concentrations are small, a count also walks in its logarithm, and each such category meets one of the largest. All pairs
-and chains move at once. What is reported comes from the mixture of Dirichlet(a + s) over the sweeps.
+and chains move at once. What is reported comes from the mixture of Dirichlet(a + s) over the sweeps. Given the counts of
+other releases about the same probabilities, those of one have the prior Dirichlet(a + their sum): they take turns.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,7 +38,7 @@ KEPT = 1 << 24
 class Chain:
     """The kept counts and how well they mixed."""
 
-    counts: FloatArray  # (sweeps, chains, K)
+    counts: FloatArray  # (sweeps, chains, K), of all releases together
     rhat: float
     ess: float
     autocorrelation: float  # sweeps, of the slowest category
@@ -45,31 +46,35 @@ class Chain:
 
 
 def sample(
-    y: FloatArray,
-    n: float,
+    released: Sequence[tuple[FloatArray, float, Noise]],
     concentration: FloatArray,
-    noise: Noise,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> Chain:
-    """Run until the means are as exact as ERROR asks."""
-    k = y.size
+    """Run until the means are as exact as ERROR asks; each release is its noisy counts, its n and its noise."""
+    k, total = concentration.size, sum(n for _, n, _ in released)
     chains = int(np.clip(UPDATES // (k // 2), 16, 1024))
-    state = start(np.tile(y, (chains, 1)), n, concentration, rng)
+    states = [start(np.tile(y, (chains, 1)), n, concentration, rng) for y, n, _ in released]
+
+    def move() -> None:
+        for r, (y, _, noise) in enumerate(released):
+            known = concentration if len(states) == 1 else concentration + sum(s for other, s in enumerate(states) if other != r)
+            states[r] = sweep(states[r], y, known, noise, rng)
+
     for _ in range(BURN_IN):
-        state = sweep(state, y, concentration, noise, rng)
+        move()
     kept: list[FloatArray] = []
     thin, done, target = 1, 0, 256
     while True:
         while done < target:
-            state = sweep(state, y, concentration, noise, rng)
+            move()
             done += 1
             if done % thin == 0:
-                kept.append(state)
+                kept.append(np.sum(states, axis=0))
         counts = np.stack(kept)
         if counts.size > KEPT:
             kept, thin = kept[1::2], 2 * thin
-        report = _report(counts, n, concentration)
+        report = _report(counts, total, concentration)
         if progress is not None:
             progress(min(1.0, (ERROR / max(report.error, 1e-12)) ** 2))
         if report.error < ERROR or done >= MOST_SWEEPS:
@@ -78,7 +83,7 @@ def sample(
 
 
 def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator) -> FloatArray:
-    """One update of every count; s has shape (chains, K), y the same (each chain a problem of its own) or (K,).
+    """One update of every count; s has shape (chains, K), y and a the same (each chain a problem of its own) or (K,).
 
     Categories of small concentration are mostly near 0, and two of them have nothing to exchange. So each also meets
     one of the categories whose released counts are the largest.
@@ -90,7 +95,7 @@ def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.ran
     if np.all(a >= SMALL):
         return s
     large = np.argsort(-np.atleast_2d(y).mean(axis=0))[: max(1, k // 8)]
-    rest = np.setdiff1d(np.flatnonzero(a < SMALL), large)
+    rest = np.setdiff1d(np.flatnonzero((np.atleast_2d(a) < SMALL).any(axis=0)), large)
     small = rng.permutation(rest)
     for start in range(0, small.size, large.size):
         partners = small[start : start + large.size]
@@ -103,9 +108,11 @@ def _update(
 ) -> FloatArray:
     """Move the pairs (i, j) of categories, each at its fixed total."""
     total = s[:, i] + s[:, j]
-    pair = _Pair(y[..., i], y[..., j], a[i], a[j], noise.scales[i], noise.scales[j], total, noise.kind.endswith("gaussian"))
+    pair = _Pair(
+        y[..., i], y[..., j], a[..., i], a[..., j], noise.scales[i], noise.scales[j], total, noise.kind.endswith("gaussian")
+    )
     x = _slice(pair, s[:, i], rng)
-    fresh = rng.binomial(total.astype(np.int64), _beta(a[i], a[j], total.shape, rng)).astype(float)
+    fresh = rng.binomial(total.astype(np.int64), _beta(a[..., i], a[..., j], total.shape, rng)).astype(float)
     accept = np.log(rng.random(total.shape)) < pair.noise(fresh) - pair.noise(x)
     x = np.where(accept, fresh, x)
     if np.any(a < SMALL):

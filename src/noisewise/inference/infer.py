@@ -13,7 +13,7 @@ from noisewise.inference.evidence import Evidence, gather, likeness
 from noisewise.inference.posterior import QUANTILES, Posterior, View
 from noisewise.inference.problem import Problem, check_prior
 from noisewise.inference.views import CountsView, DrawsView, LineBatch, LineView, SheetBatch, SheetView
-from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.arrays import IntArray
 from noisewise.model.families.categorical import Categorical
 from noisewise.model.priors import Prior
 
@@ -247,23 +247,24 @@ class _Solver:
         return self._grid("naive", reason, Problem(self.problem.family, tuple(updated), (nothing,)))
 
     def _counts(self, group: int, reason: str) -> View:
-        evidence, concentration = self._categorical(group)
+        concentration = np.asarray(self.problem.prior_of(group).concentration, dtype=np.float64)  # type: ignore[attr-defined]
+        own = [evidence.take(_rows(group)) for evidence in self.problem.evidence]
+        released = [(evidence.y[0], float(evidence.n[0]), evidence.noise()) for evidence in own]
         rng = np.random.default_rng(self.seeds.spawn(1)[0])
-        chain = counts.sample(evidence.y[0], float(evidence.n[0]), concentration, evidence.noise(), rng, self.progress)
-        return CountsView(self.problem.take(np.array([group])), chain, concentration, float(evidence.n[0]), "exact", reason)
+        chain = counts.sample(released, concentration, rng, self.progress)
+        total = sum(n for _, n, _ in released)
+        return CountsView(self.problem.take(_rows(group)), chain, concentration, total, "exact", reason)
 
     def _naive_counts(self, group: int, reason: str) -> View:
-        evidence, concentration = self._categorical(group)
-        updated = baselines.naive(evidence, self.problem.prior_of(group))
+        if len(self.problem.evidence) > 1:
+            raise UnsupportedCombination("naive serves one release at a time.")
+        evidence = self.problem.evidence[0].take(_rows(group))
+        prior = self.problem.prior_of(group)
+        concentration = np.asarray(prior.concentration, dtype=np.float64)  # type: ignore[attr-defined]
+        updated = baselines.naive(evidence, prior)
         held = np.asarray(updated.concentration)[0] - concentration  # type: ignore[attr-defined]
         chain = counts.Chain(held[None, None, :], 1.0, 1.0, 1.0, 0.0)
         return CountsView(self.problem.take(np.array([group])), chain, concentration, float(evidence.n[0]), "naive", reason)
-
-    def _categorical(self, group: int) -> tuple[Evidence, FloatArray]:
-        if len(self.problem.evidence) > 1:
-            raise UnsupportedCombination("several releases of a categorical cannot be combined yet; infer from one at a time.")
-        prior = self.problem.prior_of(group)
-        return self.problem.evidence[0].take(_rows(group)), np.asarray(prior.concentration, dtype=np.float64)  # type: ignore[attr-defined]
 
     def _gibbs(self, group: int, reason: str) -> View:
         if len(self.problem.evidence) > 1:
