@@ -1,5 +1,6 @@
 """The paper's figures: a part of the plan, run from end to end."""
 
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -25,7 +26,12 @@ def test_a_part_of_it(tmp_path) -> None:
     compared = [cell for cell in whole.compared if cell.setting.n == 1000 and cell.method != "gibbs"]
     plan = replace(whole, calibrated=cells, compared=compared, trials=60, trials_compared=4, draws=300)
     seen = []
-    page = reproduce.run(plan, tmp_path / "paper", 0, 1, None, lambda cell, values: seen.append(cell.method), "noisewise reproduce")
+
+    @contextmanager
+    def watch(cells, trials, what, figure):
+        yield lambda cell, values: seen.append(cell.method)
+
+    page = reproduce.run(plan, tmp_path / "paper", 0, 1, None, watch, "noisewise reproduce")
     text = page.read_text()
     assert text.count("<svg") == 4
     assert "Critical" in text or "critical" in text

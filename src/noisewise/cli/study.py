@@ -120,9 +120,7 @@ def reproduce(
     """Redraw every figure of Bernstein & Sheldon (2018), and say what agrees."""
     from noisewise.study import reproduce as paper
 
-    plan = paper.plan(quick)
-    with live([*plan.calibrated, *plan.compared], plan.trials, "so far", lambda values: float(values.mean())) as report:
-        page = paper.run(plan, out, seed, _workers(jobs), dask, report, _command())
+    page = paper.run(paper.plan(quick), out, seed, _workers(jobs), dask, live, _command())
     print(f"wrote {page}, with the figures and tables beside it")
 
 

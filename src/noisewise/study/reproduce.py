@@ -4,7 +4,8 @@ The paper prints neither its priors nor its values of n; ours are below. Its bou
 own population, which nobody can know before: `own bounds`. Bounds fixed from the prior predictive are beside them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from noisewise.study.cells import Cell, Report, write_table
 from noisewise.study.compare import compare_cells
 from noisewise.study.pages import draw_utility
 from noisewise.study.trials import Sample, Setting, simulate
+from noisewise.study.verdict import ks
 
 EPSILONS = (0.01, 0.1)
 SIZES = (10, 32, 100, 316, 1000, 3162, 10_000)
@@ -44,6 +46,10 @@ NAMES = {
 }
 # The prior predictive of the exponential under Gamma(8, 2) is Lomax: P(x > t) = (1 + t/2)^-8.
 PREDICTIVE = tuple(float(2 * ((1 - q) ** (-1 / 8) - 1)) for q in (0.025, 0.975))
+
+
+Watch = Callable[[Sequence[Cell], int, str, Callable[[FloatArray], float]], AbstractContextManager[Report]]
+"""Shows the progress of some cells: how many trials each has, what its figure is called, and how it comes from the values."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +92,13 @@ def plan(quick: bool) -> Plan:
     return Plan(calibrated, compared, trials, 40 if quick else 200, 1000 if quick else 5000, quick)
 
 
-def run(plan: Plan, folder: Path, seed: int, jobs: int, dask: str | None, report: Report | None, command: str) -> Path:
+def run(plan: Plan, folder: Path, seed: int, jobs: int, dask: str | None, watch: Watch, command: str) -> Path:
     """Gather everything, draw the figures and write the page."""
     engine.claim(folder, {"study": "reproduce", "quick": plan.quick, "seed": seed})
-    calibration = run_cells(plan.calibrated, plan.trials, seed, folder / "calibration", jobs, dask, report, chunk=500)
-    comparison = compare_cells(
-        plan.compared, plan.trials_compared, seed, folder / "utility", jobs, dask, report, plan.draws, chunk=20
-    )
+    with watch(plan.calibrated, plan.trials, "KS so far", ks) as report:
+        calibration = run_cells(plan.calibrated, plan.trials, seed, folder / "calibration", jobs, dask, report)
+    with watch(plan.compared, plan.trials_compared, "MMD² so far", lambda values: float(values.mean())) as report:
+        comparison = compare_cells(plan.compared, plan.trials_compared, seed, folder / "utility", jobs, dask, report, plan.draws)
     rows, utility = calibration.table, comparison.table
     for row, (cell, _) in zip(rows, calibration.uniforms, strict=True):
         row["model"] = _model(cell)
