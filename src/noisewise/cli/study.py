@@ -4,6 +4,7 @@ import shlex
 import sys
 import time
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -174,7 +175,6 @@ def live(
         done = sum(count for count, _ in state.values())
         total = trials * len(state)
         rate = max(done - held.get("start", 0), 0) / max(time.monotonic() - start, 1e-9)
-        left = (total - done) / rate if rate > 0 else float("nan")
         table = Table(box=None, pad_edge=False)
         for name in ("setting", "trials", what):
             table.add_column(name, justify="left" if name == "setting" else "right")
@@ -182,8 +182,10 @@ def live(
         for cell in [*[c for c in state if c not in running][-8:], *running[:8]]:
             count, value = state[cell]
             table.add_row(cell_title(cell), f"{count} of {trials}", "" if count == 0 else f"{value:.4g}")
-        line = f"{done} of {total} trials, {rate:.0f} a second, {left:.0f} s left"
-        return Group(table, ProgressBar(total=total, completed=done, width=60), line)
+        left = f"{timedelta(seconds=int((total - done) / rate))} left" if rate > 0 else "starting"
+        bar = Table.grid(padding=(0, 1))
+        bar.add_row(ProgressBar(total=total, completed=done, width=40), f"{done} of {total} trials, {rate:.0f} a second, {left}")
+        return Group(table, bar)
 
     console = Console(stderr=True)
     with Live(view(), console=console, refresh_per_second=4, transient=True, get_renderable=view, auto_refresh=console.is_terminal):
