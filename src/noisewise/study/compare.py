@@ -17,8 +17,8 @@ from noisewise.study import engine, mmd
 from noisewise.study.cells import Cell, Report, about, check, grid, place
 from noisewise.study.trials import Setting, draws, simulate
 
-CHUNK = 20
-"""Trials of a chunk; fixed, so that results do not depend on the number of workers."""
+CHUNK, HELD = 100, 1 << 21
+"""Trials of a chunk, fewer where their draws would be more numbers than that; never a matter of the number of workers."""
 DRAWS = 2000
 FIGURES = ("mmd2", "width_ratio", "error", "error_non_private")
 
@@ -64,7 +64,7 @@ def compare(
 
 def compare_cells(
     cells: Sequence[Cell], trials: int, seed: int, folder: Path | str | None, jobs: int, dask: str | None,
-    report: Report | None, size: int = DRAWS, chunk: int = CHUNK,
+    report: Report | None, size: int = DRAWS,
 ) -> Comparison:  # fmt: skip
     """The same for any list of cells."""
     check(trials, 2, "a comparison needs at least 2 trials, whose spread tells its error")
@@ -75,6 +75,7 @@ def compare_cells(
     methods = {setting: tuple(cell.method for cell in cells if cell.setting == setting) for setting in settings}
     chunks, owner = [], {}
     for setting in settings:
+        chunk = max(1, min(CHUNK, HELD // (size * sum(p.size for p in setting.family.parameters))))
         for start in range(0, trials, chunk):
             count = min(chunk, trials - start)
             key = f"compare {setting.describe()} {methods[setting]} trials {start} {count} draws {size}"

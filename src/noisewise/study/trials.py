@@ -153,7 +153,7 @@ def draws(setting: Setting, sample: Sample, method: str, size: int, rng: np.rand
         posteriors = _posteriors(sample, method, rng)
         return np.stack([np.stack(posterior._view.draw(rng, size), axis=-1) for posterior in posteriors])
     every = max(1, RANKED[method] // size) if method.startswith("gibbs") else 1
-    kept = islice(stream(setting, sample, method, rng), 0, size * every, every)
+    kept = islice(stream(setting, sample, method, rng, thin=1), 0, size * every, every)
     return np.stack(list(kept), axis=1)
 
 
@@ -182,10 +182,10 @@ def _below(posteriors: Posteriors, parameter: int, truth: FloatArray) -> FloatAr
     return out
 
 
-def stream(setting: Setting, sample: Sample, method: str, rng: np.random.Generator) -> Iterator[FloatArray]:
-    """Draws from every trial's posterior, (trials, p), one after the other."""
+def stream(setting: Setting, sample: Sample, method: str, rng: np.random.Generator, thin: int = THIN) -> Iterator[FloatArray]:
+    """Draws from every trial's posterior, (trials, p), one after the other; ranks want those of a categorical's chain thinned."""
     if method in ("auto", "exact") and isinstance(setting.family, Categorical):
-        return _sweeps(setting, sample, rng)
+        return _sweeps(setting, sample, rng, thin)
     if method in ("gibbs", "gibbs-paper"):
         return _steps(sample, "joint" if method == "gibbs" else "paper", rng)
     if method == "ops":
@@ -248,7 +248,7 @@ def _chain(model: gibbs.Model, rng: np.random.Generator) -> Iterator[FloatArray]
             yield state.theta
 
 
-def _sweeps(setting: Setting, sample: Sample, rng: np.random.Generator) -> Iterator[FloatArray]:
+def _sweeps(setting: Setting, sample: Sample, rng: np.random.Generator, thin: int) -> Iterator[FloatArray]:
     """The exact sampler of counts with one chain for each trial."""
     assert isinstance(setting.prior, Dirichlet)
     y = np.array([release.statistic for release in sample.releases])
@@ -257,5 +257,5 @@ def _sweeps(setting: Setting, sample: Sample, rng: np.random.Generator) -> Itera
     state = counts.start(y, setting.n, a, rng)
     for step in range(10**9):
         state = counts.sweep(state, y, a, noise, rng)
-        if step >= SETTLE and step % THIN == 0:
+        if step >= SETTLE and step % thin == 0:
             yield Dirichlet(a + state).draw(rng, len(state))
