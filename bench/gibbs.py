@@ -96,7 +96,7 @@ def main():
         for name, (setting, method) in cases.items():
             y = np.array(simulate(setting, 1, rng).releases[0].statistic)
             scale = 1.5 / 0.1 if name == "exponential" else 1 / 0.1
-            few = 700 if name != "exponential" else 140
+            few = 3500 if name != "exponential" else 700
             start = time.perf_counter()
             if name == "binomial":
                 binomial(rng, y, 1000, scale, 10, 10, few)

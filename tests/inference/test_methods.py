@@ -116,6 +116,33 @@ def test_diagnostics_of_an_autoregression(rng) -> None:
     assert diagnostics.of(apart).rhat[0] > 1.2
 
 
+def test_gibbs_draws_counts_given_their_release(rng) -> None:
+    """Every linear form of 200 000 draws against the normal that the matrices give, by KS at the suite's false-alarm rate."""
+    n, p, size = 50, np.array([0.5, 0.3, 0.15, 0.05]), 200_000
+    y, sigma2 = np.array([30.0, 10.0, 12.0, -3.0]), np.array([4.0, 50.0, 0.5, 9.0])
+    covariance = n * (np.diag(p) - np.outer(p, p))
+    gain = covariance @ np.linalg.inv(covariance + np.diag(sigma2))
+    mean, covariance = n * p + gain @ (y - n * p), covariance - gain @ covariance
+    draws = gibbs._product_of_counts(rng, n, *(np.tile(a, (size, 1)) for a in (p, y, sigma2)))
+    assert draws.sum(axis=1) == pytest.approx(n)
+    forms = [*np.eye(4), *rng.standard_normal((6, 4))]
+    for form in forms:
+        normal = stats.norm(form @ mean, np.sqrt(form @ covariance @ form))
+        assert stats.kstest(draws @ form, normal.cdf).pvalue > FALSE_ALARM / len(forms)
+
+
+@pytest.mark.parametrize("miss", [1e-6, 0.02, 3.0, 200.0])
+def test_gibbs_draws_the_variance_of_the_noise(miss, rng) -> None:
+    """1/sigma^2 given a miss is inverse Gaussian (Park & Casella 2008); 100 000 draws, KS at the suite's false-alarm rate."""
+    scale, size = 2.0, 100_000
+    release = noisewise.observe(family=families.Bernoulli(), n=10, statistic=4.0, noise=noise.Laplace(scale))
+    y, of = np.full((size, 1), 4.0), np.full((size, 1), scale)
+    model = gibbs.model_of(gather([release]), priors.Beta(1, 1), "joint", y, of)
+    sigma2 = model._sigma2(rng, y - miss, model.start(rng))[:, 0]
+    mean, shape = 1 / (scale * miss), 1 / scale**2
+    assert stats.kstest(1 / sigma2, stats.invgauss(mu=mean / shape, scale=shape).cdf).pvalue > FALSE_ALARM
+
+
 @pytest.mark.parametrize("variant", ["joint", "paper"])
 def test_gibbs_variants_with_redacted_records(variant) -> None:
     """n = 1000, epsilon = 1: both views of the model agree well, so each variant is near the exact posterior."""

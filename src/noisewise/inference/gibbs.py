@@ -13,6 +13,7 @@ import numpy as np
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.evidence import Evidence
 from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.families.categorical import Categorical
 from noisewise.model.moments import bounded_moments, interval_moments
 from noisewise.model.priors import Prior
 
@@ -49,37 +50,36 @@ class Model:
         """One update of everything."""
         if self.variant == "paper" and self.evidence.bounds is not None:
             return self._paper(rng, state)
-        mean, covariance, released_mean, released_covariance, cross = self._moments(state.theta)
-        released = _product(rng, released_mean, released_covariance, self.y, state.sigma2)
         if self.evidence.bounds is None:
-            posterior, full = self._valid(rng, lambda rows: released[rows], released_mean, released_covariance, state)
+            posterior, full = self._valid(lambda rows: self._sum(rng, state, rows), state)
             released = full
         else:
+            mean, covariance, released_mean, released_covariance, cross = self._moments(state.theta)
+            released = _product(rng, released_mean, released_covariance, self.y, state.sigma2)
             gain = np.swapaxes(np.linalg.solve(_ridge(released_covariance), np.swapaxes(cross, 1, 2)), 1, 2)
             given = mean + np.einsum("bde,be->bd", gain, released - released_mean)
             spread = covariance - np.einsum("bde,bfe->bdf", gain, cross)
             root = _root(spread)
-            posterior, full = self._valid(
-                rng, lambda rows: self._plain(given[rows] + _noise(rng, root[rows])), released_mean, released_covariance, state
-            )
+            posterior, full = self._valid(lambda rows: self._plain(given[rows] + _noise(rng, root[rows])), state)
         return State(self._theta(rng, posterior, len(full)), full, self._sigma2(rng, released, state))
 
-    def _valid(
-        self, rng: np.random.Generator, propose: Callable[[IntArray], FloatArray], released_mean: FloatArray,
-        released_covariance: FloatArray, state: State,
-    ) -> tuple[Prior, FloatArray]:  # fmt: skip
+    def _sum(self, rng: np.random.Generator, state: State, rows: IntArray | slice) -> FloatArray:
+        """The sum over all records given y, where no record is bounded."""
+        theta, y, sigma2 = state.theta[rows], self.y[rows], state.sigma2[rows]
+        if isinstance(self.evidence.family, Categorical):
+            return _product_of_counts(rng, self.n, theta, y, sigma2)
+        mean, covariance = self._moments(theta)[:2]
+        return _product(rng, mean, covariance, y, sigma2)
+
+    def _valid(self, propose: Callable[[IntArray | slice], FloatArray], state: State) -> tuple[Prior, FloatArray]:
         """Draw the full statistic anew where the conjugate update is undefined, and only there."""
-        rows = np.arange(len(self.y))
-        full = propose(rows)
+        full = propose(slice(None))
         posterior = self.evidence.family.update(self.prior, full, self.n)
         for _ in range(TRIES):
             rows = np.flatnonzero(~np.broadcast_to(posterior.valid, len(full)))
             if rows.size == 0:
                 return posterior, full
-            if self.evidence.bounds is None:
-                full[rows] = _product(rng, released_mean[rows], released_covariance[rows], self.y[rows], state.sigma2[rows])
-            else:
-                full[rows] = propose(rows)
+            full[rows] = propose(rows)
             posterior = self.evidence.family.update(self.prior, full, self.n)
         full[rows] = self.n * self.evidence.family.mean(state.theta[rows])  # a statistic that the last theta expects
         return self.evidence.family.update(self.prior, full, self.n), full
@@ -94,7 +94,7 @@ class Model:
         for m, v in (regions[0], regions[2]):
             mean, covariance = mean + m, covariance + v
         root = _root(covariance)
-        posterior, full = self._valid(rng, lambda rows: self._plain(mean[rows] + _noise(rng, root[rows])), mean, covariance, state)
+        posterior, full = self._valid(lambda rows: self._plain(mean[rows] + _noise(rng, root[rows])), state)
         theta = self._theta(rng, posterior, len(full))
         centre_mean, centre_covariance = self._regions(theta)[1]
         released = centre_mean + _noise(rng, _root(centre_covariance))
@@ -150,8 +150,11 @@ class Model:
     def _sigma2(self, rng: np.random.Generator, released: FloatArray, state: State) -> FloatArray:
         if self.evidence.gaussian:
             return state.sigma2
-        miss = np.maximum(np.abs(self.y - released), 1e-9 * self.scale)
-        return np.asarray(1 / np.maximum(rng.wald(1 / (self.scale * miss), 1 / self.scale**2), 1e-12 / self.scale**2))
+        # 1/sigma^2 is inverse Gaussian. The two roots of Michael, Schucany & Haas (1976) are sums here, which do not cancel.
+        r = np.maximum(np.abs(self.y - released) / self.scale, 1e-9)
+        h = 0.5 * rng.standard_normal(r.shape) ** 2
+        root = r + h + np.sqrt(h * (h + 2 * r))
+        return np.asarray(self.scale**2 * np.where(rng.random(r.shape) * (root + r) < root, root, r * r / root))
 
 
 def chains(
@@ -211,6 +214,16 @@ def _product(rng: np.random.Generator, mean: FloatArray, covariance: FloatArray,
     miss = y - s - np.sqrt(sigma2) * rng.standard_normal(y.shape)
     total = covariance + np.eye(mean.shape[1]) * sigma2[:, :, None]
     return np.asarray(s + np.einsum("bde,be->bd", covariance, np.linalg.solve(total, miss[:, :, None])[:, :, 0]))
+
+
+def _product_of_counts(rng: np.random.Generator, n: int, p: FloatArray, y: FloatArray, sigma2: FloatArray) -> FloatArray:
+    """The same draw for counts: the multinomial's normal is one of independent counts given that they add up to n."""
+    mean = n * p
+    share = mean / (mean + sigma2)
+    variance = share * sigma2
+    s = mean + share * (y - mean) + np.sqrt(variance) * rng.standard_normal(p.shape)
+    total = np.ones((p.shape[1], 1))  # a @ total sums rows, faster than a.sum(1) where they are short
+    return np.asarray(s + variance * ((n - s @ total) / (variance @ total)))
 
 
 def _noise(rng: np.random.Generator, root: FloatArray) -> FloatArray:

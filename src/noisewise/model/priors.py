@@ -111,8 +111,11 @@ class Dirichlet(Prior):
 
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
         c = np.asarray(self.concentration)
-        # log of a Gamma(c) draw as log Gamma(c + 1) + log(U)/c: small concentrations would underflow to 0/0.
         shape = (size, c.shape[-1])
+        if c.min() >= 1:
+            weight = rng.standard_gamma(c, shape)
+            return np.asarray(weight / weight.sum(-1, keepdims=True))
+        # log of a Gamma(c) draw as log Gamma(c + 1) + log(U)/c: small concentrations would underflow to 0/0.
         log_gamma = np.log(rng.standard_gamma(c + 1, shape)) - rng.standard_exponential(shape) / c
         return np.asarray(special.softmax(log_gamma, axis=-1))
 
