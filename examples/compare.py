@@ -28,7 +28,7 @@ posteriors = {
     "noisewise, from the release": noisewise.infer(release, prior),
     "naive, from the release": noisewise.infer(release, prior, method="naive"),
 }
-made, (axis,) = figure(1)
+made, ((axis,),) = figure(1, 1)
 made.set_size_inches(7.5, 4.2)
 for (label, posterior), colour in zip(posteriors.items(), COLOURS, strict=False):
     draw_density(axis, posterior, "rate", colour, label)

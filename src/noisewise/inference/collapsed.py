@@ -32,8 +32,7 @@ def _log_likelihood(
     if d == 1:
         return normal_laplace(y[:, 0] - mean[:, 0], covariance[:, 0, 0], scale[:, 0])
     if d == 2:
-        starts = range(0, len(mean), PIECE)
-        pieces = (slice(start, start + PIECE) for start in starts)
+        pieces = (slice(start, start + PIECE) for start in range(0, len(mean), PIECE))
         return np.concatenate([_two(y[rows] - mean[rows], covariance[rows], scale[rows]) for rows in pieces])
     raise UnsupportedCombination(f"collapsed serves one or two statistics with Laplace noise, here are {d}; use method='gibbs'.")
 

@@ -11,21 +11,25 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MOST_CATEGORIES = 40
 
 
-def figure(columns: int) -> tuple[Any, Any]:
-    """A figure with a row of axes, drawn without a display."""
+def figure(rows: int, columns: int) -> tuple[Any, Any]:
+    """A figure with a table of axes, drawn without a display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    made = Figure(figsize=(5.2 * columns, 3.6), layout="constrained")
+    made = Figure(figsize=(4.9 * columns, 3.5 * rows), layout="constrained")
     FigureCanvasAgg(made)
-    return made, made.subplots(1, columns, squeeze=False)[0]
+    axes = made.subplots(rows, columns, squeeze=False)
+    for axis in axes.ravel():
+        axis.spines[["top", "right"]].set_visible(False)
+    return made, axes
 
 
 def plot_posterior(posterior: "Posterior", axes: Any = None) -> Any:
     """Each parameter's density with its 90 % interval; a categorical's probabilities as points with theirs."""
     made = None
     if axes is None:
-        made, axes = figure(len(posterior.names))
+        made, table = figure(1, len(posterior.names))
+        axes = table[0]
     for axis, name in zip(np.atleast_1d(axes), posterior.names, strict=True):
         if posterior.family.parameters[posterior.names.index(name)].size > 1:
             _categories(posterior, name, axis)

@@ -9,20 +9,6 @@ from noisewise.model.arrays import FloatArray
 from noisewise.report.plots import COLOURS
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
-BINS = 20
-
-
-def grid_of_axes(rows: int, columns: int) -> tuple[Any, Any]:
-    """A figure with a table of axes, drawn without a display."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    made = Figure(figsize=(4.6 * columns, 3.4 * rows), layout="constrained")
-    FigureCanvasAgg(made)
-    axes = made.subplots(rows, columns, squeeze=False)
-    for axis in axes.ravel():
-        axis.spines[["top", "right"]].set_visible(False)
-    return made, axes
 
 
 def legend_below(figure: Any, axis: Any) -> None:
@@ -65,13 +51,12 @@ def ecdf_difference(axis: Any, samples: Mapping[str, FloatArray], band: float) -
     axis.set_ylabel("ECDF of U less uniform")
 
 
-def rank_histogram(axis: Any, samples: Mapping[str, FloatArray], low: float, high: float) -> None:
-    """How often U falls in each twentieth; the band holds all bars of a calibrated method in 95 % of studies."""
+def rank_histogram(axis: Any, counts: Mapping[str, FloatArray], low: float, high: float) -> None:
+    """How often U falls in each of equal bins; the band holds all bars of a calibrated method in 95 % of studies."""
     axis.fill_between([0, 1], low, high, color="#BBBBBB", alpha=0.5, linewidth=0)
-    for nth, (label, u) in enumerate(samples.items()):
-        counts, edges = np.histogram(u, BINS, (0, 1))
-        axis.stairs(counts, edges, color=COLOURS[nth % len(COLOURS)], linewidth=1.2, label=label)
+    for nth, (label, bars) in enumerate(counts.items()):
+        axis.stairs(bars, np.linspace(0, 1, bars.size + 1), color=COLOURS[nth % len(COLOURS)], linewidth=1.2, label=label)
     axis.set_xlim(0, 1)
     axis.set_ylim(bottom=0)
     axis.set_xlabel("U")
-    axis.set_ylabel("trials in each twentieth")
+    axis.set_ylabel("trials in each bin")

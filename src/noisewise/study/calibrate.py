@@ -71,7 +71,7 @@ def run_cells(
     for cell in cells:
         for start in range(0, trials, chunk):
             size = min(chunk, trials - start)
-            made = engine.Chunk(f"{cell.key} trials {start} {size}", _uniforms, (cell.setting, size, cell.method), size)
+            made = engine.Chunk(f"{cell.key} trials {start} {size}", _uniforms, (cell.setting, size, cell.method))
             chunks.append(made)
             owner[made.key] = cell
     done: dict[Cell, list[dict[str, list[float]]]] = {cell: [] for cell in cells}

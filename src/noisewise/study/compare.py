@@ -79,7 +79,7 @@ def compare_cells(
         for start in range(0, trials, chunk):
             count = min(chunk, trials - start)
             key = f"compare {setting.describe()} {methods[setting]} trials {start} {count} draws {size}"
-            chunks.append(engine.Chunk(key, _utility, (setting, count, methods[setting], size), count))
+            chunks.append(engine.Chunk(key, _utility, (setting, count, methods[setting], size)))
             owner[key] = setting
     done: dict[Cell, list[list[float]]] = {cell: [] for cell in cells}
 

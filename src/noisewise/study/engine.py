@@ -30,7 +30,6 @@ class Chunk:
     key: str
     work: Callable[..., Mapping[str, Any]]
     arguments: tuple[Any, ...]
-    size: int = 1
 
     @property
     def file(self) -> str:

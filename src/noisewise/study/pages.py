@@ -1,17 +1,15 @@
 """What a finished study leaves in its folder: tables, figures and one page."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from noisewise.report import study as plots
 from noisewise.report.page import Page
+from noisewise.report.plots import figure
 from noisewise.study.calibrate import Calibration
 from noisewise.study.cells import Cell, write_table
 from noisewise.study.compare import Comparison
 from noisewise.study.verdict import KS_LEVEL, SIGMAS, histogram, ks_limit
-
-Key = tuple[int, float]
 
 
 def save_calibration(found: Calibration, folder: Path, command: str) -> Path:
@@ -41,11 +39,13 @@ def save_calibration(found: Calibration, folder: Path, command: str) -> Path:
         page.figure(made, "KS statistic against n for every epsilon and method, with the critical value")
     for setting in dict.fromkeys(cell.setting for cell in cells):
         page.heading(f"n = {setting.n}, epsilon = {setting.epsilon:g}")
-        made, axes = plots.grid_of_axes(len(targets), 2)
+        made, axes = figure(len(targets), 2)
         for target, pair in zip(targets, axes, strict=True):
             samples = {cell.method: found.uniforms[cell, target] for cell in cells if cell.setting == setting}
             plots.ecdf_difference(pair[0], samples, ks_limit(trials, 0.95))
-            plots.rank_histogram(pair[1], samples, *histogram(next(iter(samples.values())))[1:])
+            counted = {method: histogram(u) for method, u in samples.items()}
+            low, high = next(iter(counted.values()))[1:]
+            plots.rank_histogram(pair[1], {method: bars[0] for method, bars in counted.items()}, low, high)
             pair[0].set_title(target)
             pair[1].set_title(target)
         plots.legend_below(made, axes[0][0])
@@ -56,10 +56,10 @@ def save_calibration(found: Calibration, folder: Path, command: str) -> Path:
     return out
 
 
-def ks_figure(rows: list[dict[str, Any]], targets: Iterable[str]) -> Any:
+def ks_figure(rows: list[dict[str, Any]], targets: list[str]) -> Any:
     """KS against n: a row of axes for each target, a column for each epsilon."""
-    targets, epsilons = list(targets), sorted({row["epsilon"] for row in rows})
-    made, axes = plots.grid_of_axes(len(targets), len(epsilons))
+    epsilons = sorted({row["epsilon"] for row in rows})
+    made, axes = figure(len(targets), len(epsilons))
     for target, line in zip(targets, axes, strict=True):
         for epsilon, axis in zip(epsilons, line, strict=True):
             chosen = [row for row in rows if row["target"] == target and row["epsilon"] == epsilon]
@@ -103,7 +103,7 @@ def save_comparison(found: Comparison, folder: Path, command: str) -> Path:
 def utility_figure(rows: list[dict[str, Any]]) -> Any:
     """MMD^2, width and error against n, a row of axes for each epsilon."""
     epsilons = sorted({row["epsilon"] for row in rows})
-    made, axes = plots.grid_of_axes(len(epsilons), 3)
+    made, axes = figure(len(epsilons), 3)
     titles = {
         "mmd2": "MMD² to the non-private posterior",
         "width_ratio": "90 % interval, times the non-private one",

@@ -20,7 +20,7 @@ from noisewise.model.families import Bernoulli, Categorical, Exponential
 from noisewise.model.priors import Beta, Dirichlet, Gamma
 from noisewise.report import study as plots
 from noisewise.report.page import Page
-from noisewise.report.plots import COLOURS
+from noisewise.report.plots import COLOURS, figure
 from noisewise.study import engine
 from noisewise.study.calibrate import Calibration, run_cells
 from noisewise.study.cells import Cell, Report, write_table
@@ -129,7 +129,7 @@ def _model(cell: Cell) -> str:
 def figure_a(rows: list[dict[str, Any]]) -> Any:
     """KS against n."""
     names = list(models())
-    made, axes = plots.grid_of_axes(len(EPSILONS), len(names))
+    made, axes = figure(len(EPSILONS), len(names))
     for epsilon, line in zip(EPSILONS, axes, strict=True):
         for name, axis in zip(names, line, strict=True):
             chosen = [row for row in rows if row["model"] == name and row["epsilon"] == epsilon]
@@ -150,7 +150,7 @@ def figure_a(rows: list[dict[str, Any]]) -> Any:
 def figure_b(found: Calibration) -> Any:
     """ECDFs at n = 1000 and epsilon = 0.01."""
     names = list(models())
-    made, axes = plots.grid_of_axes(1, len(names))
+    made, axes = figure(1, len(names))
     for name, axis in zip(names, axes[0], strict=True):
         axis.plot([0, 1], [0, 1], color="#666666", linestyle="--", linewidth=1)
         for (cell, target), u in found.uniforms.items():
@@ -170,7 +170,7 @@ def figure_b(found: Calibration) -> Any:
 def figure_c(rows: list[dict[str, Any]]) -> Any:
     """MMD against n."""
     names = ["binomial", "multinomial"]
-    made, axes = plots.grid_of_axes(len(EPSILONS), len(names))
+    made, axes = figure(len(EPSILONS), len(names))
     for epsilon, line in zip(EPSILONS, axes, strict=True):
         for name, axis in zip(names, line, strict=True):
             draw_utility(axis, [row for row in rows if row["model"] == name and row["epsilon"] == epsilon], "mmd2")
@@ -185,7 +185,7 @@ def figure_c(rows: list[dict[str, Any]]) -> Any:
 def figure_convergence(seed: int) -> Any:
     """The first iterations of the sampler from the prior."""
     n, epsilon, steps = CONVERGENCE
-    made, axes = plots.grid_of_axes(1, 2)
+    made, axes = figure(1, 2)
     rng = np.random.default_rng(abs(seed))
     for name, axis in zip(("binomial", "exponential, fixed bounds"), axes[0], strict=True):
         setting = replace(models()[name][0], n=n, epsilon=epsilon)
