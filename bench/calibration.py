@@ -57,7 +57,7 @@ def settings() -> list[Setting]:
     both = priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0)
     for n in (1000, 100, 10):
         out += [Setting(families.Normal(), both, Bounds(-3, 3, outside="clamp"), n, e) for e in (0.5, 2.0, 8.0)]
-        out.append(Setting(families.Normal(), both, Bounds(-5, 5, outside="redact"), n, 2.0))
+        out += [Setting(families.Normal(), both, Bounds(-5, 5, outside="redact"), n, e) for e in (0.5, 2.0, 8.0)]
     return out
 
 

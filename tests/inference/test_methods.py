@@ -33,6 +33,25 @@ def test_normal_laplace_density(v, b, z) -> None:
     assert found == pytest.approx(wanted, rel=1e-5, abs=1e-4)
 
 
+@pytest.mark.parametrize("sd", [0.01, 1.0, 1000.0])
+@pytest.mark.parametrize("correlation", [0.0, -0.9, 0.999])
+@pytest.mark.parametrize("z", [(0.0, 0.0), (1.5, -0.4), (-2.0, 6.0)])
+def test_two_laplace_statistics(sd, correlation, z) -> None:
+    """Against a sum over 2 million values of the first statistic, closely spaced around both kinks. Noise of scale 1 and 2."""
+    sd1, sd2, b1, b2 = sd, 3 * sd, 1.0, 2.0
+    c, v2 = correlation * sd2 / sd1, sd2**2 * (1 - correlation**2)
+    z1, z2 = z[0] * (sd1 + b1), z[1] * (sd2 + b2)
+    close = np.concatenate([-np.geomspace(1e-9, 1e5, 250_000)[::-1], np.geomspace(1e-9, 1e5, 250_000)])
+    second = z2 / c if c else 0.0
+    e = np.unique(np.concatenate([z1 + close, second + close, np.linspace(-15 * sd1, 15 * sd1, 10**6)]))
+    value = stats.norm.logpdf(e, 0, sd1) - np.abs(z1 - e) / b1 - np.log(2 * b1)
+    value += collapsed.normal_laplace(z2 - c * e, np.array(v2), np.array(b2))
+    wanted = np.log(np.trapezoid(np.exp(value - value.max()), e)) + value.max()
+    covariance = np.array([[[sd1**2, c * sd1**2], [c * sd1**2, sd2**2]]])
+    found = collapsed.log_likelihood(np.zeros((1, 2)), covariance, np.array([[z1, z2]]), np.array([[b1, b2]]), gaussian=False)
+    assert found[0] == pytest.approx(wanted, abs=5e-4)
+
+
 def test_normal_laplace_keeps_its_digits_at_a_trillion_records() -> None:
     """n = 10^12, epsilon = 50: noise far below the sampling, so the density is the normal's to 10^-9."""
     v, b = np.array([2.5e11]), np.array([0.02])

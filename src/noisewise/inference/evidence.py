@@ -87,9 +87,12 @@ class Evidence:
             value = collapsed.normal_laplace(self.y[group] - n * mean, n * variance, self.scale[group]).sum(axis=1)
         return np.where(n[:, 0] > 0, value, 0.0)
 
-    def exact(self, theta: FloatArray, group: IntArray, least_order: int = 0) -> tuple[FloatArray, FloatArray]:
-        """log p(y | theta) without approximation, and its relative numerical error."""
+    def exact(
+        self, theta: FloatArray, group: IntArray, slack: FloatArray | None = None, least_order: int = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """log p(y | theta) without approximation, and its relative numerical error; `slack` times the usual one will do."""
         value, error = np.zeros(len(theta)), np.zeros(len(theta))
+        tolerance = (fourier if self.dimension == 1 else plane).TOLERANCE * (np.ones(len(theta)) if slack is None else slack)
         todo = np.flatnonzero(self.n[group] > 0)
         if np.any(self.n[group[todo]] <= FEW):
             least_order = max(least_order, FEW_ORDER if self.dimension == 1 else ORDERS[2])
@@ -99,14 +102,14 @@ class Evidence:
             for start in range(0, todo.size, PIECE):
                 rows = todo[start : start + PIECE]
                 with np.errstate(all="ignore"):  # a theta so far out that nothing is representable has no likelihood
-                    found, rest = self._exact(theta[rows], group[rows], order)
+                    found, rest = self._exact(theta[rows], group[rows], order, tolerance[rows])
                 value[rows], error[rows] = np.where(np.isnan(found), -np.inf, found), np.where(np.isnan(found), 0.0, rest)
-            todo = todo[error[todo] > (fourier if self.dimension == 1 else plane).TOLERANCE]
+            todo = todo[error[todo] > tolerance[todo]]
             if todo.size == 0 or self.steps is not None:
                 break
         return value, error
 
-    def _exact(self, theta: FloatArray, group: IntArray, order: int) -> tuple[FloatArray, FloatArray]:
+    def _exact(self, theta: FloatArray, group: IntArray, order: int, tolerance: FloatArray) -> tuple[FloatArray, FloatArray]:
         own, bounds = self.units(theta)
         unit = np.ones(self.dimension) if self.steps is None else self.steps
         law = record_law(self.family, own, bounds, order if self.steps is None or self.family.integer else ORDERS[-1])
@@ -115,7 +118,7 @@ class Evidence:
         sums = fourier.Sums(
             self.n[group], self.y[group] / unit, self.scale[group] / unit, self.gaussian, self.steps is not None, self.discrete
         )
-        return fourier.log_likelihood(law, sums) if self.dimension == 1 else plane.log_likelihood(law, sums)
+        return fourier.log_likelihood(law, sums) if self.dimension == 1 else plane.log_likelihood(law, sums, tolerance)
 
 
 def gather(releases: Sequence[Release]) -> Evidence:

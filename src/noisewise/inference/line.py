@@ -28,7 +28,7 @@ AGREE = 4e-3
 """Half as many points must give the same log density to this, weighted by the density: then all of them err far less."""
 
 Likelihood = Callable[[FloatArray, IntArray], FloatArray]
-Exact = Callable[[FloatArray, IntArray], tuple[FloatArray, FloatArray]]
+Exact = Callable[..., tuple[FloatArray, FloatArray]]
 
 
 @dataclass(frozen=True, slots=True)

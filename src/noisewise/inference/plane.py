@@ -26,21 +26,21 @@ TERMS = 1 << 14
 OUTSIDE = 20.0
 """The window leaves out e^-20 of each sum on either side."""
 TOLERANCE = 3e-4
-REACH = 5.0
-"""Harmonics run to this many inverse sds at first: e^{-5^2/2} is 4e-6."""
+BEYOND = 1.0
+"""Harmonics run at first to so many inverse sds beyond where e^{-x^2/2} is the tolerance."""
 GROW = 1.5
 MOST = 1 << 14
 """Harmonics of one theta."""
 FURTHEST = 1 << 12
 
 
-def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
+def log_likelihood(law: Law, sums: Sums, tolerance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log p(y | theta) and its relative numerical error, for a law of two statistics at each theta of the batch."""
     value, error = np.empty(sums.n.shape), np.zeros(sums.n.shape)
     many = np.flatnonzero(sums.n > DIRECT)
     for start in range(0, many.size, PIECE):
         rows = many[start : start + PIECE]
-        value[rows], error[rows] = _piece(law.value[rows], law.weight[rows], law.atoms, sums.take(rows))
+        value[rows], error[rows] = _piece(law.value[rows], law.weight[rows], law.atoms, sums.take(rows), tolerance[rows])
     for row in np.flatnonzero(sums.n <= DIRECT):
         value[row] = _direct(law.value[row], law.weight[row], sums.take(np.array([row])))
     return value, error
@@ -57,7 +57,9 @@ def _direct(value: FloatArray, weight: FloatArray, sums: Sums) -> float:
     return top + float(np.log(np.exp(log_noise - top) @ weight)) + float(sums.log_constant.sum())
 
 
-def _piece(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -> tuple[FloatArray, FloatArray]:
+def _piece(
+    value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums, tolerance: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     variance = sums.scale**2 if sums.gaussian else np.zeros(sums.scale.shape)
     limit = np.full(sums.scale.shape, np.inf) if sums.gaussian else (1 - 1e-7) / sums.scale
     log_factor, slope, weight, centred, distance, total_mean = _tilt(value, weight, sums.n, sums.y, limit, variance)
@@ -74,7 +76,7 @@ def _piece(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
         cap = np.stack([resolved(centred[:, :nodes, j], weight[:, :nodes], width[:, j]) for j in (0, 1)], axis=1)
     else:
         cap = np.full(width.shape, float(FURTHEST)) if sums.gaussian else np.floor(width / 2)
-    total, error = _series(_Law(weight, centred, sums.n, width, covariance, cap), against)
+    total, error = _series(_Law(weight, centred, sums.n, width, covariance, cap), against, tolerance)
     with np.errstate(divide="ignore", invalid="ignore"):
         return log_factor + np.log(np.maximum(total, 0.0)), np.where(total > 0, error, np.inf)
 
@@ -140,16 +142,16 @@ class _Kernel:
         return kernels.laplace_integral(w, low, high, z, p, q)
 
 
-def _series(law: _Law, against: list[_Kernel]) -> tuple[FloatArray, FloatArray]:
+def _series(law: _Law, against: list[_Kernel], tolerance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The double sum, with more harmonics until they change nothing. Thetas that need about as many go together."""
     delta = 2 * np.pi / law.width
     sd = np.sqrt(np.einsum("bdd->bd", law.covariance))
     given = np.sqrt(np.maximum(1 - (law.covariance[:, 0, 1] / (sd[:, 0] * sd[:, 1])) ** 2, 1e-4))
     need = np.stack([1 / (sd[:, 0] * given * delta[:, 0]), 1 / (sd[:, 1] * delta[:, 1])], axis=1)
     total, error = np.zeros(law.n.shape), np.full(law.n.shape, np.inf)
-    todo, reach = np.arange(law.n.size), REACH
+    todo, reach, first = np.arange(law.n.size), np.sqrt(-2 * np.log(np.minimum(tolerance, 0.5))) + BEYOND, True
     while todo.size:
-        wanted = np.fmin(np.ceil(reach * need[todo]) + 1, np.minimum(law.cap[todo], MOST))
+        wanted = np.fmin(np.ceil(reach[todo, None] * need[todo]) + 1, np.minimum(law.cap[todo], MOST))
         wanted *= np.minimum(1.0, np.sqrt(MOST / wanted.prod(axis=1)))[:, None]
         wanted = np.maximum(wanted, 1).astype(np.int64)
         order = np.argsort(wanted.prod(axis=1))
@@ -166,11 +168,11 @@ def _series(law: _Law, against: list[_Kernel]) -> tuple[FloatArray, FloatArray]:
             area = some.width.prod(axis=1)
             total[todo[rows]], error[todo[rows]] = made / area, rim / np.maximum(np.abs(made), 1e-300)
             start += size
-        if reach > REACH:
+        if not first:
             error[todo] = np.minimum(error[todo], np.abs(total[todo] - before) / np.maximum(np.abs(total[todo]), 1e-300))
         full = (wanted >= law.cap[todo]).any(axis=1) | (GROW**2 * wanted.prod(axis=1) > MOST // 2)
-        todo = todo[(error[todo] > TOLERANCE) & ~full]
-        reach *= GROW
+        todo = todo[(error[todo] > tolerance[todo]) & ~full]
+        reach, first = reach * GROW, False
     return total, error
 
 

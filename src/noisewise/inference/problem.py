@@ -71,10 +71,12 @@ class Problem:
         theta = self.theta(psi)
         return np.asarray(sum(e.pilot(theta, group) for e in self.evidence))
 
-    def exact(self, psi: FloatArray, group: IntArray, least_order: int = 0) -> tuple[FloatArray, FloatArray]:
-        """The log likelihood, and its numerical error."""
+    def exact(
+        self, psi: FloatArray, group: IntArray, slack: FloatArray | None = None, least_order: int = 0
+    ) -> tuple[FloatArray, FloatArray]:
+        """The log likelihood, and its numerical error, which may be `slack` times the usual one."""
         theta = self.theta(psi)
-        parts = [e.exact(theta, group, least_order) for e in self.evidence]
+        parts = [e.exact(theta, group, slack, least_order) for e in self.evidence]
         return np.asarray(sum(value for value, _ in parts)), np.asarray(sum(error for _, error in parts))
 
     def first_grid(self, axis: int, points: int) -> FloatArray:

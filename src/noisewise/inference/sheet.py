@@ -34,6 +34,8 @@ HOPELESS = 60.0
 """Where the pilot is this far below its peak, the collapsed likelihood is not had: however correlated, it would be half as far."""
 MATTERS = 10.0
 """Where the density is below e^-10 of its peak, the difference is held as it is nearby."""
+LOOSEST = 4.0
+"""An error there counts e^-10 of one at the peak, and may be up to e^4 times as large."""
 TAMED = 15.0
 PILOT_STRAIGHT, PILOT_MOST, NARROW = 1.0, 150, 3.0
 
@@ -79,9 +81,11 @@ def solve(
             value[near] = log_prior(at[near], owner[near]) + collapsed(at[near], owner[near])
             return np.nan_to_num(value, nan=grids.LOWEST, neginf=grids.LOWEST)
 
-        def both(at: FloatArray, group: IntArray, members: IntArray = members) -> tuple[FloatArray, FloatArray]:
+        def both(
+            at: FloatArray, group: IntArray, slack: FloatArray | None = None, members: IntArray = members
+        ) -> tuple[FloatArray, FloatArray]:
             assert exact is not None
-            likelihood, rest = exact(at, members[group])
+            likelihood, rest = exact(at, members[group], slack)
             return likelihood + log_prior(at, members[group]), rest
 
         sheet, psi = _collapsed(approximate, outer[members], inner[members], DENSE[nth])
@@ -113,7 +117,8 @@ def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
     while todo.size:
         group, i, j = np.nonzero(_nearby(value[todo], stride) & np.isnan(gap[todo][:, ::stride, ::stride]))
         group, i, j = todo[group], i * stride, j * stride
-        posterior, rest = exact(psi[group, i, j], group)
+        below = value.max(axis=(1, 2))[group] - value[group, i, j]
+        posterior, rest = exact(psi[group, i, j], group, np.exp(np.minimum(below, LOOSEST)))
         points += np.bincount(group, minlength=groups)
         gap[group, i, j] = np.nan_to_num(posterior - base[group, i, j], nan=-np.inf)
         for g in todo:

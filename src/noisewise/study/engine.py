@@ -19,7 +19,7 @@ import numpy as np
 from noisewise.errors import NoisewiseError, OutputError
 
 Result = dict[str, list[float]]
-FORMAT = 1
+FORMAT = 2
 """Grows when the same study would give other numbers."""
 
 
