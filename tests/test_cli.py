@@ -199,7 +199,7 @@ def test_a_fault_of_ours_shows_no_traceback(
     def fail(*_: object) -> None:
         raise RuntimeError("a record: SECRET")
 
-    monkeypatch.setattr("noisewise.curator.publish.add_laplace", fail)
+    monkeypatch.setattr("noisewise.curator.publish.add_noise", fail)
     assert run([*RELEASE.split(), "--no-ledger", "--out", "o.json"]) == 1
     seen = capsys.readouterr()
     assert "SECRET" not in seen.err + seen.out

@@ -3,7 +3,6 @@
 import re
 import shlex
 import shutil
-from decimal import Decimal
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +12,7 @@ import noisewise
 from noisewise import Bounds, families
 from noisewise.cli.main import run
 from noisewise.curator.ledger import Ledger
+from noisewise.mechanism.privacy import pure
 
 ROOT = Path(__file__).parents[1]
 PAGES = ["README.md", *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").glob("*.md")))]
@@ -26,7 +26,7 @@ def blocks(page: str, kind: str) -> list[str]:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    Ledger(tmp_path / "budget.db").set_limit("visits-2026", Decimal(10))
+    Ledger(tmp_path / "budget.db").set_limit("visits-2026", pure(10))
     return tmp_path
 
 

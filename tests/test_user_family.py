@@ -4,7 +4,6 @@ import importlib.util
 import subprocess
 import sys
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +19,7 @@ from noisewise.curator.statistics import Column
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import lattice_for
+from noisewise.mechanism.privacy import pure
 from noisewise.model.moments import interval_moments
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "rayleigh.py"
@@ -102,7 +102,7 @@ def test_a_statistic_that_cannot_serve_says_why_and_costs_nothing(statistic, mes
     import pandas as pd
 
     book = Ledger(tmp_path / "budget.db")
-    book.set_limit("d", Decimal(1))
+    book.set_limit("d", pure(1))
     frame, bounds = pd.DataFrame({"x": [1.0]}), Bounds(0, 9, outside="clamp")
     with pytest.raises(UnsupportedCombination, match=message):
         noisewise.release(frame, column="x", family=family_with(statistic), bounds=bounds, epsilon=1, ledger=book.path, dataset="d")

@@ -16,23 +16,28 @@ from noisewise.errors import NoisewiseError, ReleaseFormatError, UnsupportedComb
 from noisewise.files import write_once
 from noisewise.mechanism import noise as noises
 from noisewise.mechanism.noise import Noise
-from noisewise.mechanism.privacy import exact_epsilon
+from noisewise.mechanism.privacy import DIGITS, exact_epsilon
 from noisewise.model import families
 from noisewise.model.bounds import Bounds, Outside
 from noisewise.model.families import Family
 
 FORMAT = "noisewise-release"
-VERSION = 1
+VERSION = 2
+"""Version 1 knew pure epsilon and a public n alone; it is still read."""
 MAX_BYTES = 64 * 2**20
 Coordinates = Literal["plain", "standardised"]
 
 
 @dataclass(frozen=True, slots=True)
 class Privacy:
-    """What the release cost and whom it protects. Epsilons are decimal text, exact."""
+    """What the release cost and whom it protects. Costs are decimal text, exact: of the statistic, and in total.
 
-    epsilon: str
-    total_epsilon: str
+    With Laplace noise they are epsilon and total_epsilon; with normal noise rho and total_rho (zCDP), and epsilon and delta
+    where rho was derived from them.
+    """
+
+    epsilon: str | None
+    total_epsilon: str | None
     neighbours: str
     records_per_person: int
     unit: str
@@ -41,11 +46,16 @@ class Privacy:
     bounds_epsilon: str | None = None
     quantiles: tuple[float, float] | None = None
     spend: str | None = None
+    delta: str | None = None
+    rho: str | None = None
+    total_rho: str | None = None
 
     def __post_init__(self) -> None:
-        for epsilon in (self.epsilon, self.total_epsilon, self.bounds_epsilon):
-            if epsilon is not None:
-                exact_epsilon(epsilon)
+        for amount in (self.epsilon, self.total_epsilon, self.bounds_epsilon, self.delta, self.rho, self.total_rho):
+            if amount is not None:
+                exact_epsilon(amount, digits=4 * DIGITS)
+        if (self.total_epsilon is None) == (self.total_rho is None):
+            raise ValueError("a release costs either total_epsilon or total_rho.")
         if self.records_per_person < 1 or not self.sensitivity or not all(0 < value < math.inf for value in self.sensitivity):
             raise ValueError("records_per_person and sensitivity must be positive.")
         if self.quantiles is not None and len(self.quantiles) != 2:
@@ -195,9 +205,9 @@ def parse(data: bytes | str) -> Release:
     content = _strict_json(data)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ReleaseFormatError("this is not a noisewise release; make one with `noisewise release`.")
-    if content.get("version") != VERSION:
+    if content.get("version") not in (1, VERSION):
         version = str(content.get("version"))[:20]
-        raise ReleaseFormatError(f"release format {version} is not known here, only {VERSION}; update noisewise.")
+        raise ReleaseFormatError(f"release format {version} is not known here, only 1 to {VERSION}; update noisewise.")
     try:
         wire = _Wire.model_validate(content)
     except ValidationError as error:
@@ -232,8 +242,8 @@ class _Noise(_Strict):
 
 
 class _Privacy(_Strict):
-    epsilon: str
-    total_epsilon: str
+    epsilon: str | None
+    total_epsilon: str | None
     neighbours: str
     records_per_person: int
     unit: str
@@ -241,6 +251,9 @@ class _Privacy(_Strict):
     bounds_epsilon: str | None
     quantiles: list[float] | None
     spend: str | None
+    delta: str | None = None
+    rho: str | None = None
+    total_rho: str | None = None
 
 
 class _Wire(_Strict):

@@ -26,6 +26,7 @@ from noisewise.curator.statistics import Column
 from noisewise.errors import OutputError, RecordsError
 from noisewise.mechanism import privacy
 from noisewise.mechanism.lattice import lattice_for
+from noisewise.mechanism.privacy import Cost, pure
 
 
 def sums(
@@ -155,7 +156,7 @@ def test_a_folder_named_like_a_column_changes_no_record(tmp_path: Path) -> None:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     book = Ledger(tmp_path / "budget.db")
-    book.set_limit("d", Decimal(100_000))
+    book.set_limit("d", pure(100_000))
     return book
 
 
@@ -306,7 +307,8 @@ def test_amounts_are_exact_whatever_the_decimal_context() -> None:
 
 @pytest.mark.parametrize("amount", ["-1", "0", "NaN"])
 def test_the_ledger_takes_positive_amounts_only(amount: str, ledger: Ledger) -> None:
-    for action in (lambda: ledger.spend("d", Decimal(amount), "test"), lambda: ledger.set_limit("d", Decimal(amount))):
+    bad = Cost("epsilon", Decimal(amount))
+    for action in (lambda: ledger.spend("d", bad, "test"), lambda: ledger.set_limit("d", bad)):
         with pytest.raises(ValueError, match="positive"):
             action()
     assert len(ledger.history()) == 1

@@ -24,6 +24,7 @@ from noisewise.curator.ledger import Ledger
 from noisewise.curator.statistics import Column
 from noisewise.errors import RecordsError, UnsavedRelease, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
+from noisewise.mechanism.privacy import pure
 
 
 def counts(table: Any, *labels: str) -> list[int]:
@@ -97,7 +98,7 @@ def test_names_that_differ_only_in_case_are_refused() -> None:
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     book = Ledger(tmp_path / "budget.db")
-    book.set_limit("d", Decimal(100))
+    book.set_limit("d", pure(100))
     return book
 
 
@@ -211,7 +212,7 @@ def test_an_interrupt_says_where_to_look(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("noisewise.curator.publish.add_laplace", interrupt)
+    monkeypatch.setattr("noisewise.curator.publish.add_noise", interrupt)
     assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 130
     assert "noisewise ledger show" in capsys.readouterr().err
     assert ledger.accounts()[0].spent == 1

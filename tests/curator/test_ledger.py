@@ -15,12 +15,15 @@ import noisewise
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import BudgetExceeded, LedgerError
+from noisewise.mechanism.noise import DiscreteGaussian
+from noisewise.mechanism.privacy import concentrated, pure, text
+from noisewise.mechanism.secure import concentrated_within
 
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     book = Ledger(tmp_path / "budget.db")
-    book.set_limit("visits", Decimal("0.3"))
+    book.set_limit("visits", pure("0.3"))
     return book
 
 
@@ -48,22 +51,22 @@ def publish(records: Path, ledger: Path, epsilon: str, out: Path | None = None) 
 
 def test_three_tenths_fit_into_0_3(ledger: Ledger) -> None:
     for _ in range(3):
-        ledger.spend("visits", Decimal("0.1"), "test")
+        ledger.spend("visits", pure("0.1"), "test")
     (account,) = ledger.accounts()
     assert (account.spent, account.left, account.releases) == (Decimal("0.3"), 0, 3)
     with pytest.raises(BudgetExceeded, match=r"has 0 of its limit 0.3 left.*costs 0.0001.*set-limit"):
-        ledger.spend("visits", Decimal("0.0001"), "test")
+        ledger.spend("visits", pure("0.0001"), "test")
     assert len(ledger.history("visits")) == 4
 
 
 def test_limits_can_be_raised_and_lowered_and_everything_is_kept(ledger: Ledger) -> None:
-    ledger.spend("visits", Decimal("0.2"), "test")
-    assert ledger.set_limit("visits", Decimal("0.1")).left == Decimal("-0.1")
+    ledger.spend("visits", pure("0.2"), "test")
+    assert ledger.set_limit("visits", pure("0.1")).left == Decimal("-0.1")
     with pytest.raises(BudgetExceeded, match=r"has 0 of its limit 0\.1 left"):
-        ledger.spend("visits", Decimal("0.01"), "test")
-    assert ledger.set_limit("visits", Decimal(1)).left == Decimal("0.8")
-    ledger.spend("visits", Decimal("0.8"), "test")
-    assert [str(entry.epsilon) for entry in ledger.history()] == ["0.3", "0.2", "0.1", "1", "0.8"]
+        ledger.spend("visits", pure("0.01"), "test")
+    assert ledger.set_limit("visits", pure(1)).left == Decimal("0.8")
+    ledger.spend("visits", pure("0.8"), "test")
+    assert [str(entry.cost.amount) for entry in ledger.history()] == ["0.3", "0.2", "0.1", "1", "0.8"]
     with closing(sqlite3.connect(ledger.path)) as connection, pytest.raises(sqlite3.IntegrityError, match="never deleted"):
         connection.execute("DELETE FROM spends")
 
@@ -99,7 +102,7 @@ def test_private_bounds_are_charged_with_the_release_in_one_entry(ledger: Ledger
     assert made.privacy is not None
     assert (made.privacy.epsilon, made.privacy.bounds_epsilon, made.privacy.total_epsilon) == ("0.1", "0.05", "0.15")
     _, spent = ledger.history()
-    assert (spent.epsilon, spent.spend) == (Decimal("0.15"), made.privacy.spend)
+    assert (spent.cost.amount, spent.spend) == (Decimal("0.15"), made.privacy.spend)
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database at all, just text" * 50, b"SQLite format 3\x00" + b"\x00" * 4096])
@@ -108,7 +111,7 @@ def test_a_file_that_is_no_ledger_is_refused_and_left_alone(content: bytes, tmp_
     path.write_bytes(content)
     for action in (
         lambda: publish(records, path, "0.1"),
-        lambda: Ledger(path).set_limit("visits", Decimal(1)),
+        lambda: Ledger(path).set_limit("visits", pure(1)),
         Ledger(path).accounts,
     ):
         with pytest.raises(LedgerError, match=r"not a noisewise ledger|cannot be used"):
@@ -121,7 +124,7 @@ def test_someone_elses_database_is_refused(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE t (x)")
     with pytest.raises(LedgerError, match="not a noisewise ledger"):
-        Ledger(path).set_limit("visits", Decimal(1))
+        Ledger(path).set_limit("visits", pure(1))
 
 
 def forks(what: str, folder: Path) -> Any:
@@ -146,10 +149,81 @@ def test_a_killed_process_never_leaves_a_release_that_the_ledger_does_not_know(
     ledger: Ledger, records: Path, tmp_path: Path
 ) -> None:
     """200 processes, each killed with SIGKILL at a random instant of its release."""
-    ledger.set_limit("visits", Decimal(1000))
+    ledger.set_limit("visits", pure(1000))
     forks("kill", tmp_path)
     known = {entry.spend for entry in ledger.history() if entry.spend}
     written = [noisewise.load(path) for path in tmp_path.glob("*.json")]  # a partial file would not load
     assert {made.privacy.spend for made in written} <= known  # type: ignore[union-attr]
     assert len(known) >= len(written)
     assert 10 <= len(written) <= 190  # the instants covered the whole release
+
+
+def rho_release(records: Path, ledger: Path, **cost: Any) -> noisewise.Release:
+    return noisewise.release(
+        records, column="x", family=families.Normal(), bounds=Bounds(0, 9, outside="clamp"), ledger=ledger, dataset="visits", **cost
+    )
+
+
+def test_costs_in_rho(ledger: Ledger, records: Path) -> None:
+    """Normal noise of the declared sd; under a limit in rho, an epsilon counts as epsilon^2/2."""
+    with pytest.raises(LedgerError, match=r"is in epsilon.*no pure epsilon.*limit in rho"):
+        rho_release(records, ledger.path, rho="0.01")
+    assert ledger.accounts()[0].spent == 0
+    publish(records, ledger.path, "0.1")
+    assert ledger.set_limit("visits", concentrated("0.08")).spent == Decimal("0.005")
+    made = rho_release(records, ledger.path, rho="0.05")
+    assert made.privacy is not None
+    privacy = made.privacy
+    assert (privacy.rho, privacy.total_rho, privacy.epsilon, privacy.total_epsilon) == ("0.05", "0.05", None, None)
+    assert isinstance(made.noise, DiscreteGaussian)
+    assert privacy.sensitivity == pytest.approx((2, 2), rel=1e-5)  # of (u, u^2): from u = -1 to u = 1
+    assert made.noise.scales == pytest.approx(2 / (2 * 0.05) ** 0.5, rel=1e-5)
+    publish(records, ledger.path, "0.2")
+    assert ledger.accounts()[0].left == Decimal("0.005")
+    with pytest.raises(BudgetExceeded, match=r"has 0.005 of its limit 0.08 left.*costs 0.01 in rho.*--rho TOTAL"):
+        rho_release(records, ledger.path, rho="0.01")
+    with pytest.raises(BudgetExceeded, match=r"costs 0.02 in rho; lower epsilon"):
+        publish(records, ledger.path, "0.2")
+    with pytest.raises(LedgerError, match="limit in rho"):
+        ledger.set_limit("visits", pure(100))
+    assert [str(entry.cost) for entry in ledger.history() if entry.spend] == ["epsilon = 0.1", "rho = 0.05", "epsilon = 0.2"]
+
+
+def test_epsilon_and_delta_become_rho(ledger: Ledger, records: Path, tmp_path: Path) -> None:
+    ledger.set_limit("visits", concentrated(1))
+    bounds = PrivateBounds(0, 50, epsilon="0.2", outside="clamp")
+    made = noisewise.release(
+        records, column="x", family=families.Poisson(), bounds=bounds, epsilon="0.5", delta="1e-6", ledger=ledger.path,
+        dataset="visits", out=tmp_path / "r.json",
+    )  # fmt: skip
+    assert made == noisewise.load(tmp_path / "r.json")
+    assert made.privacy is not None
+    rho = concentrated_within(Decimal("0.5"), Decimal("1e-6")).amount
+    assert (made.privacy.epsilon, made.privacy.delta, made.privacy.rho) == ("0.5", "0.000001", text(rho))
+    assert ledger.accounts()[0].spent == rho + Decimal("0.02")
+    assert made.privacy.total_rho == text(rho + Decimal("0.02"))
+    for wrong in ({"epsilon": 1, "rho": 1}, {"delta": 1e-6}, {"rho": 1, "delta": 1e-6}, {}, {"rho": 0}, {"epsilon": 1, "delta": 2}):
+        with pytest.raises(ValueError, match=r"epsilon, or epsilon and delta, or rho|positive|between 0 and 1"):
+            rho_release(records, ledger.path, **wrong)
+
+
+def test_a_ledger_of_format_1_is_taken_over(tmp_path: Path, records: Path) -> None:
+    path = tmp_path / "old.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(
+            """PRAGMA application_id = 1314540615; PRAGMA user_version = 1;
+            CREATE TABLE limits (position INTEGER PRIMARY KEY, dataset TEXT NOT NULL, epsilon TEXT NOT NULL, at TEXT NOT NULL);
+            CREATE TABLE spends (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, dataset TEXT NOT NULL,
+                                 epsilon TEXT NOT NULL, at TEXT NOT NULL, purpose TEXT NOT NULL);
+            CREATE TRIGGER spends_stay BEFORE DELETE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never deleted'); END;
+            CREATE TRIGGER spends_hold BEFORE UPDATE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never changed'); END;
+            INSERT INTO limits (dataset, epsilon, at) VALUES ('visits', '1', '2026-01-01T00:00:00.000000+00:00');
+            INSERT INTO spends (id, dataset, epsilon, at, purpose) VALUES ('i', 'visits', '0.9', '2026-01-02', 'old');"""
+        )
+    with pytest.raises(BudgetExceeded, match=r"has 0.1 of its limit 1 left"):
+        publish(records, path, "0.2")
+    publish(records, path, "0.1")
+    (account,) = Ledger(path).accounts()
+    assert (account.limit, account.left, account.releases) == (pure(1), 0, 2)
+    with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError, match="never changed"):
+        connection.execute("UPDATE spends SET amount = '0.1'")

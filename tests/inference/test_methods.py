@@ -162,6 +162,29 @@ def test_gibbs_draws_the_variance_of_the_noise(miss, rng) -> None:
     assert stats.kstest(1 / sigma2, stats.invgauss(mu=mean / shape, scale=shape).cdf).pvalue > FALSE_ALARM
 
 
+def test_normal_noise_in_several_dimensions(rng) -> None:
+    root = rng.standard_normal((6, 4, 4))
+    covariance, z, scale = root @ root.transpose(0, 2, 1), rng.standard_normal((6, 4)), rng.uniform(0.5, 2, (6, 4))
+    wanted = [stats.multivariate_normal(cov=c + np.diag(s**2)).logpdf(x) for c, s, x in zip(covariance, scale, z, strict=True)]
+    covariance[5, 2, 2] = np.nan
+    found = collapsed.log_likelihood(np.zeros((6, 4)), covariance, z, scale, gaussian=True)
+    assert found[:5] == pytest.approx(wanted[:5], abs=1e-10)
+    assert np.isnan(found[5])
+
+
+def test_two_parameters_under_normal_noise_and_a_weak_prior() -> None:
+    """Much data and little noise: the posterior is near the records' own mean and variance, however wide the prior."""
+    bounds, n = Bounds(60, 220, outside="clamp"), 2000
+    u = (np.array([120.0, 140.0]) - 140) / 80  # half the records at either
+    release = noisewise.observe(
+        family=families.Normal(), n=n, statistic=[n * u.mean(), n * (u**2).mean()], noise=noise.DiscreteGaussian(1.5, 2.0**-19),
+        bounds=bounds, coordinates="standardised",
+    )  # fmt: skip
+    posterior = noisewise.infer(release, weak_prior(release))
+    assert posterior.mean("mean") == pytest.approx(130, abs=0.5)
+    assert posterior.mean("variance") == pytest.approx(100, rel=0.1)
+
+
 @pytest.mark.parametrize("variant", ["joint", "paper"])
 def test_gibbs_variants_with_redacted_records(variant) -> None:
     """n = 1000, epsilon = 1: both views of the model agree well, so each variant is near the exact posterior."""

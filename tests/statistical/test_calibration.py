@@ -22,6 +22,9 @@ SETTINGS = [
     Setting(families.Poisson(), priors.Gamma(4, 2), Bounds(0, 6, outside="clamp"), 10, 2.0),
     Setting(families.Normal(variance=1.0), priors.Normal(0.0, 1.0), Bounds(-3, 3, outside="clamp"), 100, 2.0),
     Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 1.0),
+    Setting(families.Bernoulli(), priors.Beta(1, 20), None, 10, 0.1, normal=True),
+    Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 100, 0.5, normal=True),
+    Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 0.5, normal=True),
 ]
 
 
@@ -31,7 +34,7 @@ def figures(u):  # type: ignore[no-untyped-def]
     return stats.kstest(u, "uniform").statistic * root, abs(z.mean()) * root, abs((z**2).mean() - 1) * root / np.sqrt(2)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: f"{s.family.kind}-{s.n}-{s.epsilon}")
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: f"{s.family.kind}-{s.n}-{'rho' if s.normal else ''}{s.epsilon}")
 def test_beliefs_are_right(setting, rng) -> None:
     for u in uniforms(setting, 4000, rng).values():
         ks, mean, square = figures(u)

@@ -14,14 +14,18 @@ File = Annotated[Path, typer.Argument(help="The ledger file.", show_default=Fals
 def set_limit(
     ledger: File,
     dataset: Annotated[str, typer.Option(help="The name that the dataset's budget stands under.", show_default=False)],
-    epsilon: Annotated[str, typer.Option(help="The total epsilon that may ever be spent on it.", show_default=False)],
+    epsilon: Annotated[str | None, typer.Option(help="The total epsilon that may ever be spent on it.", show_default=False)] = None,
+    delta: Annotated[str | None, typer.Option(help="With epsilon: a limit in the rho that both allow.", show_default=False)] = None,
+    rho: Annotated[str | None, typer.Option(help="The total in rho (zCDP), for normal noise.", show_default=False)] = None,
 ) -> None:
     """Set a dataset's total budget; creates the ledger if there is none."""
     from noisewise.curator.ledger import Ledger
-    from noisewise.mechanism.privacy import exact_epsilon, text
+    from noisewise.curator.plan import asked_cost
+    from noisewise.mechanism.privacy import text
 
-    account = Ledger(ledger).set_limit(dataset, exact_epsilon(epsilon))
-    print(f"{dataset}: limit {epsilon}, spent {text(account.spent)}, left {text(account.left)}")
+    limit = asked_cost(epsilon, delta, rho)
+    account = Ledger(ledger).set_limit(dataset, limit)
+    print(f"{dataset}: limit {text(limit.amount)} in {limit.currency}, spent {text(account.spent)}, left {text(account.left)}")
 
 
 @app.command()
@@ -31,10 +35,16 @@ def show(ledger: File) -> None:
     from noisewise.mechanism.privacy import text
 
     rows = [
-        (a.dataset, "none" if a.limit is None else text(a.limit), text(a.spent), text(a.left), str(a.releases))
+        (
+            a.dataset,
+            *(("", "none") if a.limit is None else (a.limit.currency, text(a.limit.amount))),
+            text(a.spent),
+            text(a.left),
+            str(a.releases),
+        )
         for a in Ledger(ledger).accounts()
     ]
-    _table(("dataset", "limit", "spent", "left", "releases"), rows)
+    _table(("dataset", "in", "limit", "spent", "left", "releases"), rows)
 
 
 @app.command()
@@ -44,12 +54,11 @@ def history(
 ) -> None:
     """Every limit that was set and every release that was paid for, oldest first."""
     from noisewise.curator.ledger import Ledger
-    from noisewise.mechanism.privacy import text
 
     entries = Ledger(ledger).history(dataset)
     _table(
-        ("time (UTC)", "dataset", "epsilon", "what", "spend id"),
-        [(e.at[:19].replace("T", " "), e.dataset, text(e.epsilon), e.what, e.spend or "") for e in entries],
+        ("time (UTC)", "dataset", "cost", "what", "spend id"),
+        [(e.at[:19].replace("T", " "), e.dataset, str(e.cost), e.what, e.spend or "") for e in entries],
     )
 
 

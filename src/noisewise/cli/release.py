@@ -47,7 +47,11 @@ def release(
     records: Annotated[Path, typer.Argument(help="A .csv or .parquet file.", show_default=False)],
     column: Annotated[str, typer.Option(help="The column to release.", show_default=False)],
     family: Annotated[str, typer.Option(help=FAMILY_HELP, show_default=False)],
-    epsilon: Annotated[str, typer.Option(help="The privacy cost.", show_default=False)],
+    epsilon: Annotated[str | None, typer.Option(help="The privacy cost.", show_default=False)] = None,
+    delta: Annotated[
+        str | None, typer.Option(help="With --epsilon: the chance that it may fail; normal noise.", show_default=False)
+    ] = None,
+    rho: Annotated[str | None, typer.Option(help="The privacy cost in zCDP instead; normal noise.", show_default=False)] = None,
     out: Annotated[Path | None, typer.Option(help="Where to write the release (JSON).", show_default=False)] = None,
     ledger: Annotated[Path | None, typer.Option(help="The ledger to charge.", show_default=False)] = None,
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Charge no ledger; the release says so.")] = False,
@@ -93,6 +97,8 @@ def release(
         column=column,
         family=notation.family(family),
         epsilon=epsilon,
+        delta=delta,
+        rho=rho,
         ledger=ledger,
         dataset=dataset,
         bounds=chosen,
@@ -108,7 +114,7 @@ def release(
     with _progress():
         made = request.publish()
     with suppress(Exception):  # the release is made and paid for: nothing from here on may look like a failure
-        print(f"wrote {out}: {made.family.kind} of column {column!r}, n = {made.n}, cost epsilon = {request.cost:f}")
+        print(f"wrote {out}: {made.family.kind} of column {column!r}, n = {made.n}, cost {request.cost}")
         if request.ledger is not None:
             print(_balance(request))
         sys.stdout.flush()
@@ -145,7 +151,6 @@ def _bounds(
 
 def _forecast(request: "Prepared") -> str:
     """What would be released, from public facts: settings, schema, the number of records, the ledger's balance."""
-    from noisewise.mechanism.privacy import text
     from noisewise.model.bounds import PrivateBounds
 
     bounds, plan = request.bounds, request.widest
@@ -156,10 +161,11 @@ def _forecast(request: "Prepared") -> str:
     if isinstance(bounds, PrivateBounds):
         lines.append("The bounds will be chosen privately within that range; what follows holds for the widest.")
     lines.append(f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: {plan.records_per_person} record(s) of one person.")
+    noise_name = "discrete normal" if plan.gaussian else "discrete Laplace"
     parts = zip(plan.lattice.step, plan.noise_sd(), plan.largest_sampling_sd(n), strict=True)
     for j, (step, noise, sampling) in enumerate(parts, 1):
         lines.append(
-            f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, discrete Laplace noise of scale {plan.scale * step:.6g}, "
+            f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, {noise_name} noise of scale {plan.scale * step:.6g}, "
             f"sd {noise:.4g}" + (f", or {noise / n:.3g} on the mean of the records." if n else ".")
         )
         if n:
@@ -170,7 +176,8 @@ def _forecast(request: "Prepared") -> str:
         if j == 10 and len(plan.lattice.step) > 10:
             lines.append(f"... and {len(plan.lattice.step) - 10} more alike.")
             break
-    lines.append(f"Cost: epsilon = {text(request.cost)}.")
+    implied = " It implies epsilon = {} with delta = {}.".format(*request.asked) if request.asked else ""
+    lines.append(f"Cost: {request.cost}.{implied}")
     if request.account is not None:
         lines.append(_balance(request, planned=True))
     return "\n".join(lines)
@@ -183,10 +190,12 @@ def _balance(request: "Prepared", planned: bool = False) -> str:
     assert request.account is not None
     if planned:
         account = request.account
-        left = remaining(account.left, request.cost)
+        assert account.limit is not None
+        left = remaining(account.left, request.cost.counted_in(account.limit.currency))
         return f"Ledger {request.ledger.path}: {text(account.left)} left for {request.dataset}, {text(left)} after this release."
     now = next(a for a in request.ledger.accounts() if a.dataset == request.dataset)
-    return f"ledger {request.ledger.path}: {text(now.left)} left of {text(now.limit or now.spent)} for {request.dataset}"
+    limit = text(now.limit.amount if now.limit is not None else now.spent)
+    return f"ledger {request.ledger.path}: {text(now.left)} left of {limit} for {request.dataset}"
 
 
 def _progress() -> Any:

@@ -1,6 +1,8 @@
 """What was spent on which dataset, and what is left: a SQLite file that may over-count but never under-counts.
 
-Every spend is checked against the limit and written in one transaction, before any noise is drawn.
+Every spend is checked against the limit and written in one transaction, before any noise is drawn. A dataset's limit is
+in pure epsilon or in rho, and so is its account: under a limit in rho, an epsilon counts as epsilon^2/2; under one in
+epsilon, a cost in rho is refused.
 """
 
 import os
@@ -16,17 +18,23 @@ from pathlib import Path
 from typing import final
 
 from noisewise.errors import BudgetExceeded, LedgerError
-from noisewise.mechanism.privacy import compose, exact_epsilon, remaining, text
+from noisewise.mechanism.privacy import DIGITS, Cost, compose, exact_epsilon, remaining, text
 
 APPLICATION_ID = 0x4E5A4C47
 BUSY_SECONDS = 60.0
 _SCHEMA = """
-CREATE TABLE limits (position INTEGER PRIMARY KEY, dataset TEXT NOT NULL, epsilon TEXT NOT NULL, at TEXT NOT NULL);
-CREATE TABLE spends (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, dataset TEXT NOT NULL, epsilon TEXT NOT NULL,
-                     at TEXT NOT NULL, purpose TEXT NOT NULL);
+CREATE TABLE limits (position INTEGER PRIMARY KEY, dataset TEXT NOT NULL, amount TEXT NOT NULL, at TEXT NOT NULL,
+                     currency TEXT NOT NULL DEFAULT 'epsilon');
+CREATE TABLE spends (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, dataset TEXT NOT NULL, amount TEXT NOT NULL,
+                     at TEXT NOT NULL, purpose TEXT NOT NULL, currency TEXT NOT NULL DEFAULT 'epsilon');
 CREATE TRIGGER spends_stay BEFORE DELETE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never deleted'); END;
 CREATE TRIGGER spends_hold BEFORE UPDATE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never changed'); END;
 """
+_VERSION = 2
+_FROM_1 = "".join(
+    f"ALTER TABLE {table} RENAME COLUMN epsilon TO amount;ALTER TABLE {table} ADD COLUMN currency TEXT NOT NULL DEFAULT 'epsilon';"
+    for table in ("limits", "spends")
+)
 
 
 @final
@@ -35,13 +43,14 @@ class Account:
     """One dataset's budget. `limit` is None where none was set."""
 
     dataset: str
-    limit: Decimal | None
+    limit: Cost | None
     spent: Decimal
+    """In the limit's currency."""
     releases: int
 
     @property
     def left(self) -> Decimal:
-        return remaining(self.limit, self.spent) if self.limit is not None else Decimal(0)
+        return remaining(self.limit.amount, self.spent) if self.limit is not None else Decimal(0)
 
 
 @final
@@ -52,7 +61,7 @@ class Entry:
     at: str
     dataset: str
     what: str
-    epsilon: Decimal
+    cost: Cost
     spend: str | None
 
 
@@ -68,30 +77,33 @@ class Ledger:
         own = self.path.resolve()
         return path.resolve() in [own.with_name(own.name + end) for end in ("", "-journal", "-wal", "-shm")]
 
-    def set_limit(self, dataset: str, epsilon: Decimal) -> Account:
-        """Set the total epsilon that may ever be spent on a dataset, creating the file if there is none."""
+    def set_limit(self, dataset: str, limit: Cost) -> Account:
+        """Set what may ever be spent on a dataset in all, creating the file if there is none."""
         if not dataset or not dataset.isprintable():
             raise LedgerError("dataset must be a printable name, such as visits-2026.")
-        limit = text(exact_epsilon(epsilon))
+        amount = _written(limit)
         if not os.path.lexists(self.path):
             self._create()
         with self._transaction() as connection:
-            connection.execute("INSERT INTO limits (dataset, epsilon, at) VALUES (?, ?, ?)", (dataset, limit, _now()))
+            connection.execute(
+                "INSERT INTO limits (dataset, currency, amount, at) VALUES (?, ?, ?, ?)", (dataset, limit.currency, amount, _now())
+            )
             return self._account(connection, dataset)
 
-    def check(self, dataset: str, cost: Decimal) -> Account:
+    def check(self, dataset: str, cost: Cost) -> Account:
         """Refuse a cost that would not fit now; `spend` decides for good."""
+        _written(cost)
         with self._transaction() as connection:
             return self._afford(connection, dataset, cost)
 
-    def spend(self, dataset: str, cost: Decimal, purpose: str) -> str:
+    def spend(self, dataset: str, cost: Cost, purpose: str) -> str:
         """Record the cost, or raise and record nothing. Returns the spend's id once it is safely on disk."""
-        spend, amount = str(uuid.uuid4()), text(exact_epsilon(cost))
+        spend, amount = str(uuid.uuid4()), _written(cost)
         with self._transaction() as connection:
             self._afford(connection, dataset, cost)
             connection.execute(
-                "INSERT INTO spends (id, dataset, epsilon, at, purpose) VALUES (?, ?, ?, ?, ?)",
-                (spend, dataset, amount, _now(), purpose),
+                "INSERT INTO spends (id, dataset, currency, amount, at, purpose) VALUES (?, ?, ?, ?, ?, ?)",
+                (spend, dataset, cost.currency, amount, _now(), purpose),
             )
         return spend
 
@@ -108,35 +120,39 @@ class Ledger:
             raise LedgerError(f"there is no dataset {dataset!r} in {self.path}; known are: {', '.join(known)}.")
         with self._transaction() as connection:
             rows = connection.execute(
-                "SELECT at, dataset, 'limit', epsilon, NULL, 0 AS kind, position FROM limits "
-                "UNION ALL SELECT at, dataset, purpose, epsilon, id, 1, position FROM spends ORDER BY at, kind, position"
+                "SELECT at, dataset, 'limit', currency, amount, NULL, 0 AS kind, position FROM limits "
+                "UNION ALL SELECT at, dataset, purpose, currency, amount, id, 1, position FROM spends ORDER BY at, kind, position"
             ).fetchall()
-        return [Entry(row[0], row[1], row[2], _decimal(row[3]), row[4]) for row in rows if dataset in (None, row[1])]
+        return [Entry(row[0], row[1], row[2], _cost(*row[3:5]), row[5]) for row in rows if dataset in (None, row[1])]
 
-    def _afford(self, connection: sqlite3.Connection, dataset: str, cost: Decimal) -> Account:
+    def _afford(self, connection: sqlite3.Connection, dataset: str, cost: Cost) -> Account:
         account = self._account(connection, dataset)
         if account.limit is None:
             raise LedgerError(
                 f"dataset {dataset!r} has no limit in {self.path}, and nothing is released without one; set it with: "
                 f"{self._advice(dataset)}"
             )
-        if cost > account.left:
+        limit = account.limit
+        counted = _counted(cost, limit.currency, dataset)
+        if counted > account.left:
+            left, advice = text(max(account.left, Decimal(0))), self._advice(dataset, limit.currency)
             raise BudgetExceeded(
-                f"dataset {dataset!r} has {text(max(account.left, Decimal(0)))} of its limit {text(account.limit)} left, and this "
-                f"release costs {text(cost)}; lower epsilon, or raise the limit with: {self._advice(dataset)}"
+                f"dataset {dataset!r} has {left} of its limit {text(limit.amount)} left, and this release costs {text(counted)} "
+                f"in {limit.currency}; lower {cost.currency}, or raise the limit with: {advice}"
             )
         return account
 
-    def _advice(self, dataset: str) -> str:
-        return f"noisewise ledger set-limit {shlex.quote(str(self.path))} --dataset {shlex.quote(dataset)} --epsilon TOTAL"
+    def _advice(self, dataset: str, currency: str = "epsilon") -> str:
+        return f"noisewise ledger set-limit {shlex.quote(str(self.path))} --dataset {shlex.quote(dataset)} --{currency} TOTAL"
 
     def _account(self, connection: sqlite3.Connection, dataset: str) -> Account:
         last = connection.execute(
-            "SELECT epsilon FROM limits WHERE dataset = ? ORDER BY position DESC LIMIT 1", (dataset,)
+            "SELECT currency, amount FROM limits WHERE dataset = ? ORDER BY position DESC LIMIT 1", (dataset,)
         ).fetchone()
-        spends = connection.execute("SELECT epsilon FROM spends WHERE dataset = ?", (dataset,)).fetchall()
-        limit = None if last is None else _decimal(last[0])
-        return Account(dataset, limit, compose(*(_decimal(epsilon) for (epsilon,) in spends)), len(spends))
+        spends = connection.execute("SELECT currency, amount FROM spends WHERE dataset = ?", (dataset,)).fetchall()
+        limit = None if last is None else _cost(*last)
+        currency = "epsilon" if limit is None else limit.currency
+        return Account(dataset, limit, compose(*(_counted(_cost(*row), currency, dataset) for row in spends)), len(spends))
 
     def _create(self) -> None:
         """Make the file whole under another name, then link it: two makers at once leave one good ledger."""
@@ -145,7 +161,7 @@ class Ledger:
             connection = sqlite3.connect(part, isolation_level=None)
             try:
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute("PRAGMA user_version = 1")
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
                 connection.executescript(_SCHEMA)
             finally:
                 connection.close()
@@ -168,8 +184,10 @@ class Ledger:
             uri = self.path.absolute().as_uri() + "?mode=rw"
             connection = sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None)
             connection.execute("PRAGMA synchronous = EXTRA")
-            self._recognise(connection)
+            version = self._recognise(connection)
             connection.execute("BEGIN IMMEDIATE")
+            if version < _VERSION:
+                self._grow(connection)
             yield connection
             connection.execute("COMMIT")
         except sqlite3.Error as error:
@@ -178,20 +196,46 @@ class Ledger:
             if connection is not None:
                 connection.close()  # rolls back what was not committed
 
-    def _recognise(self, connection: sqlite3.Connection) -> None:
+    def _grow(self, connection: sqlite3.Connection) -> None:
+        """From format 1, where every amount was an epsilon; part of the transaction."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version == 1:  # nobody else was faster
+            for statement in _FROM_1.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+    def _recognise(self, connection: sqlite3.Connection) -> int:
         (identity,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if identity != APPLICATION_ID:
             raise LedgerError(f"{self.path} is not a noisewise ledger; check the path.")
-        if version != 1:
+        if not 1 <= version <= _VERSION:
             raise LedgerError(f"ledger format {version} of {self.path} is not known here; update noisewise.")
+        return int(version)
 
 
-def _decimal(stored: object) -> Decimal:
+def _written(cost: Cost) -> str:
+    """The amount as it is stored; with private bounds a rho has more digits than a person writes."""
+    return text(exact_epsilon(cost.amount, cost.currency, digits=4 * DIGITS))
+
+
+def _cost(currency: object, amount: object) -> Cost:
     try:
-        return exact_epsilon(str(stored))
+        if currency not in ("epsilon", "rho"):
+            raise ValueError
+        return Cost(currency, exact_epsilon(str(amount), digits=4 * DIGITS))
     except ValueError:
         raise LedgerError("an amount in the ledger is no positive number: the file is damaged; restore a backup.") from None
+
+
+def _counted(cost: Cost, currency: str, dataset: str) -> Decimal:
+    try:
+        return cost.counted_in(currency)
+    except ValueError:
+        raise LedgerError(
+            f"the budget of dataset {dataset!r} is in epsilon, and a cost in rho (or with delta) is no pure epsilon; give the "
+            "dataset a limit in rho (--rho, or --epsilon and --delta), under which an epsilon counts as epsilon^2/2."
+        ) from None
 
 
 def _reason(error: sqlite3.Error) -> str:

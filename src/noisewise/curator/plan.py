@@ -8,9 +8,9 @@ from typing import final
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Lattice, lattice_for
-from noisewise.mechanism.noise import DiscreteLaplace
-from noisewise.mechanism.privacy import compose, exact_epsilon
-from noisewise.mechanism.secure import laplace_scale
+from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
+from noisewise.mechanism.privacy import Cost, compose, concentrated, exact_delta, exact_epsilon, pure
+from noisewise.mechanism.secure import concentrated_within, gaussian_scale, laplace_scale
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical
 from noisewise.model.family import Family
@@ -24,26 +24,35 @@ class Plan:
     family: Family
     bounds: Bounds | None
     lattice: Lattice
-    epsilon: Decimal
+    cost: Cost
     records_per_person: int
-    sensitivity: int  # L1, in lattice steps, of one person
+    sensitivity: float  # L1, or L2 for normal noise, in lattice steps, of one person
     scale: float  # of the noise, in lattice steps
 
     @classmethod
-    def make(
-        cls, family: Family, bounds: Bounds | None, missing: float | None, epsilon: Decimal, records_per_person: int
-    ) -> "Plan":
+    def make(cls, family: Family, bounds: Bounds | None, missing: float | None, cost: Cost, records_per_person: int) -> "Plan":
         lattice = lattice_for(family, bounds, missing)
+        if cost.currency == "rho":
+            squared = sensitivity.l2_squared(lattice) * records_per_person**2
+            return cls(family, bounds, lattice, cost, records_per_person, math.sqrt(squared), gaussian_scale(squared, cost.amount))
         delta = sensitivity.l1(lattice) * records_per_person
-        return cls(family, bounds, lattice, epsilon, records_per_person, delta, laplace_scale(delta, epsilon))
+        return cls(family, bounds, lattice, cost, records_per_person, delta, laplace_scale(delta, cost.amount))
 
     @property
-    def noise(self) -> DiscreteLaplace:
+    def gaussian(self) -> bool:
+        """Whether the noise is normal."""
+        return self.cost.currency == "rho"
+
+    @property
+    def noise(self) -> DiscreteLaplace | DiscreteGaussian:
         """The noise in the statistic's units."""
-        return DiscreteLaplace(tuple(self.scale * step for step in self.lattice.step), self.lattice.step)
+        scale = tuple(self.scale * step for step in self.lattice.step)
+        return (DiscreteGaussian if self.gaussian else DiscreteLaplace)(scale, self.lattice.step)
 
     def noise_sd(self) -> list[float]:
         """Standard deviation of the noise on each statistic."""
+        if self.gaussian:  # that of the discrete normal is never larger than its parameter
+            return [self.scale * step for step in self.lattice.step]
         # Of the discrete Laplace: 1/(sqrt(2) sinh(step / 2 scale)) steps.
         return [step / (math.sqrt(2) * math.sinh(min(0.5 / self.scale, 700.0))) for step in self.lattice.step]
 
@@ -56,12 +65,11 @@ class Plan:
 def check_settings(
     family: Family,
     bounds: Bounds | PrivateBounds | None,
-    epsilon: object,
     records_per_person: int,
     neighbours: str,
     **texts: object,
-) -> tuple[Decimal, Decimal | None]:
-    """Refuse what no release can be made of. Returns the epsilons of the statistic and of private bounds."""
+) -> None:
+    """Refuse what no release can be made of."""
     if not isinstance(family, Family):
         raise UnsupportedCombination(
             f"family must be a family, such as families.Exponential() with its brackets, got {type(family).__name__}."
@@ -77,10 +85,21 @@ def check_settings(
     for name, value in texts.items():
         if value is not None and not (isinstance(value, str) and value.isprintable()):
             raise UnsupportedCombination(f"{name} must be printable text.")
-    bounds_epsilon = exact_epsilon(bounds.epsilon, "the epsilon of private bounds") if isinstance(bounds, PrivateBounds) else None
-    return exact_epsilon(epsilon), bounds_epsilon  # type: ignore[arg-type]
 
 
-def total(epsilon: Decimal, bounds_epsilon: Decimal | None) -> Decimal:
-    """What the ledger is charged: both, in one transaction."""
-    return epsilon if bounds_epsilon is None else compose(epsilon, bounds_epsilon)
+def asked_cost(epsilon: object, delta: object, rho: object) -> Cost:
+    """The cost of the statistic: pure epsilon, or rho, given as itself or as the most that (epsilon, delta) allow."""
+    if (epsilon is None) == (rho is None) or (delta is not None and epsilon is None):
+        raise UnsupportedCombination("say what the release may cost: epsilon, or epsilon and delta, or rho.")
+    if rho is not None:
+        return concentrated(rho)  # type: ignore[arg-type]
+    if delta is not None:
+        return concentrated_within(exact_epsilon(epsilon), exact_delta(delta))  # type: ignore[arg-type]
+    return pure(epsilon)  # type: ignore[arg-type]
+
+
+def total(own: Cost, bounds_epsilon: Decimal | None) -> Cost:
+    """What the ledger is charged: the statistic and private bounds, in one transaction and one currency."""
+    if bounds_epsilon is None:
+        return own
+    return Cost(own.currency, compose(own.amount, pure(bounds_epsilon).counted_in(own.currency)))

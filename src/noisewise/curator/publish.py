@@ -9,13 +9,13 @@ from typing import Any, final
 from noisewise.artifact import Privacy, Release, rehearse_file
 from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
-from noisewise.curator.plan import Plan, check_settings, total
+from noisewise.curator.plan import Plan, asked_cost, check_settings, total
 from noisewise.curator.statistics import Column, rehearse
 from noisewise.errors import LedgerError, OutputError, UnsavedRelease, UnsupportedCombination
 from noisewise.files import check_writable
 from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
-from noisewise.mechanism.privacy import text
-from noisewise.mechanism.secure import add_laplace, check_headroom
+from noisewise.mechanism.privacy import Cost, exact_delta, exact_epsilon, text
+from noisewise.mechanism.secure import add_noise, check_headroom
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical
 from noisewise.model.family import Family
@@ -26,7 +26,9 @@ def release(
     *,
     column: str,
     family: Family,
-    epsilon: float | str | Decimal,
+    epsilon: float | str | Decimal | None = None,
+    delta: float | str | Decimal | None = None,
+    rho: float | str | Decimal | None = None,
     ledger: str | os.PathLike[str] | None,
     dataset: str | None = None,
     bounds: Bounds | PrivateBounds | None = None,
@@ -41,7 +43,9 @@ def release(
     records: a path to a .csv or .parquet file, or a pandas, polars, pyarrow or DuckDB table.
     column: the name of the column.
     family: the model of a record, such as families.Exponential() or families.Categorical(["a", "b"], other="b").
-    epsilon: the privacy cost; a number or, to the digit, text such as "0.1".
+    epsilon: the privacy cost; a number or, to the digit, text such as "0.1". Alone it is pure, by Laplace noise.
+    delta: with epsilon, a small probability that epsilon may fail: normal noise, of the largest rho within both.
+    rho: the cost in zero-concentrated privacy (zCDP) instead, by normal noise; better where there are many statistics.
     ledger: the path of the ledger to charge. None charges none, and the release states that its cost is unrecorded.
     dataset: the name that the budget stands under in the ledger; needed with a ledger.
     bounds: Bounds(lower, upper, outside="redact" or "clamp"), or PrivateBounds(...) to have them chosen with privacy.
@@ -63,6 +67,8 @@ def release(
         column=column,
         family=family,
         epsilon=epsilon,
+        delta=delta,
+        rho=rho,
         ledger=ledger,
         dataset=dataset,
         bounds=bounds,
@@ -79,7 +85,9 @@ def prepare(
     *,
     column: str,
     family: Family,
-    epsilon: float | str | Decimal,
+    epsilon: float | str | Decimal | None,
+    delta: float | str | Decimal | None,
+    rho: float | str | Decimal | None,
     ledger: str | os.PathLike[str] | None,
     dataset: str | None,
     bounds: Bounds | PrivateBounds | None,
@@ -94,7 +102,9 @@ def prepare(
         if not (path is None or isinstance(path, (str, os.PathLike))):
             raise UnsupportedCombination(f"{name} must be a path or None, got {type(path).__name__}.")
     texts = {"column": column, "dataset": dataset, "description": description}
-    own, for_bounds = check_settings(family, bounds, epsilon, records_per_person, neighbours, **texts)
+    check_settings(family, bounds, records_per_person, neighbours, **texts)
+    for_bounds = exact_epsilon(bounds.epsilon, "the epsilon of private bounds") if isinstance(bounds, PrivateBounds) else None
+    own = asked_cost(epsilon, delta, rho)
     span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
     widest = Plan.make(family, span, missing, own, records_per_person)
     rehearse(widest.lattice)
@@ -118,6 +128,7 @@ def prepare(
         widest=widest,
         neighbours=neighbours,
         dataset=dataset,
+        asked=None if delta is None else (text(exact_epsilon(epsilon)), text(exact_delta(delta))),  # type: ignore[arg-type]
         description=description,
         ledger=book,
         account=account,
@@ -139,15 +150,17 @@ class Prepared:
     """The plan within the given bounds, or within the whole range of private ones."""
     neighbours: str
     dataset: str | None
+    asked: tuple[str, str] | None
+    """The epsilon and delta that rho was derived from."""
     description: str | None
     ledger: Ledger | None
     account: Account | None
     out: Path | None
 
     @property
-    def cost(self) -> Decimal:
-        """The total epsilon."""
-        return total(self.widest.epsilon, self.bounds_epsilon)
+    def cost(self) -> Cost:
+        """What the ledger is charged."""
+        return total(self.widest.cost, self.bounds_epsilon)
 
     def publish(self) -> Release:
         """Read, spend, draw, write. A failure before the spend costs nothing; one after it has been paid for."""
@@ -163,7 +176,7 @@ class Prepared:
             n, sums = self.column.sums(plan.lattice)
             check_headroom(n, plan.lattice.ranges, plan.scale)
             spend = self._spend()
-        noisy = add_laplace(sums, plan.scale)
+        noisy = add_noise(sums, plan.scale, plan.gaussian)
         parts = zip(noisy, plan.lattice.offset, plan.lattice.step, strict=True)
         made = Release(
             family=plan.family,
@@ -195,7 +208,7 @@ class Prepared:
         plan = self.widest
         missing = None if self.missing is None else min(max(self.missing, bounds.lower), bounds.upper)
         try:
-            return Plan.make(plan.family, bounds, missing, plan.epsilon, plan.records_per_person)
+            return Plan.make(plan.family, bounds, missing, plan.cost, plan.records_per_person)
         except UnsupportedCombination:
             return plan
 
@@ -209,8 +222,7 @@ class Prepared:
     def _privacy(self, plan: Plan, spend: str | None) -> Privacy:
         k = plan.records_per_person
         return Privacy(
-            epsilon=text(plan.epsilon),
-            total_epsilon=text(self.cost),
+            **self._amounts(plan),
             neighbours=self.neighbours,
             records_per_person=k,
             unit="one record" if k == 1 else f"one person with at most {k} records",
@@ -219,6 +231,13 @@ class Prepared:
             quantiles=self.bounds.quantiles if isinstance(self.bounds, PrivateBounds) else None,
             spend=spend,
         )
+
+    def _amounts(self, plan: Plan) -> dict[str, str | None]:
+        own, whole = text(plan.cost.amount), text(self.cost.amount)
+        if not plan.gaussian:
+            return {"epsilon": own, "total_epsilon": whole}
+        epsilon, delta = self.asked or (None, None)
+        return {"epsilon": epsilon, "delta": delta, "total_epsilon": None, "rho": own, "total_rho": whole}
 
     def _notes(self, plan: Plan) -> tuple[str, ...]:
         notes = [_missing_note(plan)]

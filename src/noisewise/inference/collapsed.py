@@ -41,10 +41,17 @@ def _log_likelihood(
 
 
 def _normal(z: FloatArray, covariance: FloatArray) -> FloatArray:
-    factor = np.linalg.cholesky(covariance)
-    white = np.linalg.solve(factor, z[:, :, None])[:, :, 0]
-    log_root = np.log(np.einsum("bdd->bd", factor)).sum(axis=1)
-    return np.asarray(-0.5 * (white**2).sum(axis=1) - log_root - 0.5 * z.shape[1] * np.log(2 * np.pi))
+    """The normal density by elimination; NaN where the covariance is none, which NumPy's Cholesky would refuse for all."""
+    d = z.shape[1]
+    z, covariance = z.copy(), covariance.copy()
+    total = np.full(len(z), -0.5 * d * np.log(2 * np.pi))
+    for j in range(d):  # the j-th given those before it, then taken out of those after it
+        variance = np.where(covariance[:, j, j] > 0, covariance[:, j, j], np.nan)
+        total -= 0.5 * (z[:, j] ** 2 / variance + np.log(variance))
+        share = covariance[:, j + 1 :, j] / variance[:, None]
+        z[:, j + 1 :] -= share * z[:, j, None]
+        covariance[:, j + 1 :, j + 1 :] -= share[:, :, None] * covariance[:, None, j, j + 1 :]
+    return np.asarray(total)
 
 
 def normal_laplace(z: FloatArray, v: FloatArray, b: FloatArray) -> FloatArray:

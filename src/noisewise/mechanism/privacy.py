@@ -1,18 +1,25 @@
-"""Privacy arithmetic: epsilon as exact decimals, and the noise scale that OpenDP certifies for it."""
+"""Privacy arithmetic: costs as exact decimals, and the noise scale that OpenDP certifies for them.
+
+A cost is pure epsilon, or rho of zero-concentrated privacy (zCDP; Bun & Steinke 2016). Either adds up over releases about
+the same people. An epsilon counts as rho = epsilon^2/2 (their Proposition 1.4); a rho is no pure epsilon at all.
+"""
 
 import math
+from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, InvalidOperation
 from numbers import Real
-from typing import Any
+from typing import Any, Literal, final
 
 from noisewise.errors import UnsupportedCombination
 
 DIGITS = 50
-"""Of an epsilon. With its size between 1e-100 and 1e100, sums of any number of them are exact in 400 digits."""
-_EXACT = Context(prec=400, traps=[InvalidOperation, Inexact])
+"""Of a cost. With its size between 1e-100 and 1e100, sums of any number of them, or of their squares, are exact in 600."""
+_EXACT = Context(prec=600, traps=[InvalidOperation, Inexact])
+Number = float | int | str | Decimal
+Currency = Literal["epsilon", "rho"]
 
 
-def exact_epsilon(value: float | int | str | Decimal, name: str = "epsilon") -> Decimal:
+def exact_epsilon(value: Number, name: str = "epsilon", digits: int = DIGITS) -> Decimal:
     """epsilon as the decimal that a person wrote: 0.1 is one tenth, not the nearest binary fraction."""
     if isinstance(value, bool) or not isinstance(value, (str, Real, Decimal)):  # not shown: it may be a column given by mistake
         raise ValueError(f"{name} must be a number, got {type(value).__name__}.")
@@ -22,22 +29,60 @@ def exact_epsilon(value: float | int | str | Decimal, name: str = "epsilon") -> 
         raise ValueError(f"{name} must be a number with a decimal point, such as 0.5; got {value!r}.") from None
     if not epsilon.is_finite() or epsilon <= 0:
         raise ValueError(f"{name} must be a positive number, got {value}; smaller is more private, and 0 would release nothing.")
-    if not Decimal("1e-100") < epsilon < Decimal("1e100") or len(epsilon.as_tuple().digits) > DIGITS:
-        raise ValueError(f"{name} must lie between 1e-100 and 1e100 and have at most {DIGITS} digits.")
+    if not Decimal("1e-100") < epsilon < Decimal("1e100") or len(epsilon.as_tuple().digits) > digits:
+        raise ValueError(f"{name} must lie between 1e-100 and 1e100 and have at most {digits} digits.")
     return epsilon
 
 
-def compose(*epsilons: Decimal) -> Decimal:
-    """The cost of several pure-epsilon releases about the same people: their exact sum."""
+@final
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a release costs, or what a dataset may cost in all."""
+
+    currency: Currency
+    amount: Decimal
+
+    def __str__(self) -> str:
+        return f"{self.currency} = {text(self.amount)}"
+
+    def counted_in(self, currency: str) -> Decimal:
+        """The amount in another currency; ValueError where there is none."""
+        if currency == self.currency:
+            return self.amount
+        if currency != "rho":
+            raise ValueError("a cost in rho has no pure epsilon.")
+        return half(_EXACT.multiply(self.amount, self.amount))
+
+
+def pure(epsilon: Number) -> Cost:
+    """A cost in epsilon."""
+    return Cost("epsilon", exact_epsilon(epsilon))
+
+
+def concentrated(rho: Number) -> Cost:
+    """A cost in rho."""
+    return Cost("rho", exact_epsilon(rho, "rho"))
+
+
+def exact_delta(value: Number) -> Decimal:
+    """delta, a probability strictly between 0 and 1."""
+    delta = exact_epsilon(value, "delta")
+    if not delta < 1:
+        raise ValueError(f"delta must lie between 0 and 1, far below one over the number of people; got {value}.")
+    return delta
+
+
+def compose(*amounts: Decimal) -> Decimal:
+    """The cost of several releases about the same people, all in one currency: their exact sum."""
     total = Decimal(0)
-    for epsilon in epsilons:
-        total = _EXACT.add(total, epsilon)
+    for amount in amounts:
+        total = _EXACT.add(total, amount)
     return total
 
 
-def half(epsilon: Decimal) -> Decimal:
+def half(amount: Decimal) -> Decimal:
     """Exactly half, whatever decimal context the caller has set."""
-    return _EXACT.divide(epsilon, Decimal(2))
+    return _EXACT.divide(amount, Decimal(2))
 
 
 def remaining(limit: Decimal, spent: Decimal) -> Decimal:
@@ -45,20 +90,20 @@ def remaining(limit: Decimal, spent: Decimal) -> Decimal:
     return _EXACT.subtract(limit, spent)
 
 
-def text(epsilon: Decimal) -> str:
+def text(amount: Decimal) -> str:
     """The decimal in plain digits, without an exponent or trailing zeros."""
-    plain = format(epsilon, "f")
+    plain = format(amount, "f")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
-def smallest_scale(measurement: Any, distance: int, epsilon: Decimal, start: float) -> float:
-    """The smallest float for which OpenDP's map of `measurement(scale)` stays within epsilon at the given distance."""
+def smallest_scale(measurement: Any, distance: float, cost: Decimal, start: float) -> float:
+    """The smallest float for which OpenDP's map of `measurement(scale)` stays within the cost at the given distance."""
 
     def certified(scale: float) -> bool:
-        return Decimal(measurement(scale).map(distance)) <= epsilon
+        return Decimal(measurement(scale).map(distance)) <= cost
 
     if not 0 < start < math.inf:
-        raise UnsupportedCombination("the noise for this epsilon is beyond 64-bit numbers; raise epsilon or narrow the bounds.")
+        raise UnsupportedCombination("the noise for this cost is beyond 64-bit numbers; raise it, or narrow the bounds.")
     scale = start
     while not certified(scale):
         scale = math.nextafter(scale, math.inf)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.mechanism.privacy import smallest_scale
+from noisewise.mechanism.privacy import Cost, smallest_scale
 
 INT64 = 2**63
 HEADROOM = 200
@@ -27,6 +27,11 @@ def _laplace(scale: float) -> Any:
     return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64"), scale=scale)
 
 
+def _gaussian(scale: float) -> Any:
+    dp = _opendp()
+    return dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=scale)
+
+
 def _noisy_min(scale: float) -> Any:
     dp = _opendp()
     space = dp.vector_domain(dp.atom_domain(T="i64")), dp.linf_distance(T="i64")
@@ -36,11 +41,50 @@ def _noisy_min(scale: float) -> Any:
 def laplace_scale(sensitivity: int, epsilon: Decimal) -> float:
     """The smallest scale, in lattice steps, at which integer Laplace noise is certified epsilon-private."""
     start = float(Decimal(sensitivity) / epsilon)
-    if not start * HEADROOM < INT64:
-        raise UnsupportedCombination(
-            "the noise for this epsilon does not fit in 64-bit whole numbers; raise epsilon or narrow the bounds."
-        )
+    _check_size(start)
     return smallest_scale(_laplace, sensitivity, epsilon, start)
+
+
+def gaussian_scale(squared: int, rho: Decimal) -> float:
+    """The smallest sd parameter, in lattice steps, at which integer normal noise is certified rho-zCDP; `squared` is L2 squared."""
+    distance = math.nextafter(math.sqrt(squared), math.inf)
+    start = distance / math.sqrt(2 * float(rho))
+    _check_size(start)
+    return smallest_scale(_gaussian, distance, rho, start)
+
+
+def _check_size(scale: float) -> None:
+    if not scale * HEADROOM < INT64:
+        raise UnsupportedCombination(
+            "the noise for this cost does not fit in 64-bit whole numbers; raise epsilon or rho, or narrow the bounds."
+        )
+
+
+def concentrated_within(epsilon: Decimal, delta: Decimal) -> Cost:
+    """The largest rho, to six digits, that OpenDP certifies to imply (epsilon, delta)-privacy.
+
+    The conversion is that of Canonne, Kamath & Steinke (2020), tighter than epsilon = rho + 2 sqrt(rho log(1/delta)).
+    """
+    dp = _opendp()
+    profile = dp.c.make_zCDP_to_approxDP(_gaussian(1.0))
+
+    def certified(rho: Decimal) -> bool:
+        distance = math.nextafter(math.sqrt(2 * float(rho)), math.inf)
+        return Decimal(profile.map(distance).epsilon(float(delta))) <= epsilon
+
+    log = -float(delta.ln())
+    start = (math.sqrt(log + float(epsilon)) - math.sqrt(log)) ** 2  # by the looser formula
+    low, high = _six_digits(start / 2), _six_digits(start * 8)
+    if not certified(low) or certified(high):
+        raise UnsupportedCombination("epsilon and delta are too small or too large to convert; give --rho instead.")
+    for _ in range(40):
+        middle = _six_digits(float(low + high) / 2)
+        low, high = (middle, high) if certified(middle) else (low, middle)
+    return Cost("rho", low)
+
+
+def _six_digits(value: float) -> Decimal:
+    return Decimal(f"{value:.5e}")
 
 
 def check_headroom(n: int, ranges: Sequence[tuple[int, int]], scale: float) -> None:
@@ -53,11 +97,11 @@ def check_headroom(n: int, ranges: Sequence[tuple[int, int]], scale: float) -> N
         )
 
 
-def add_laplace(sums: Sequence[int], scale: float) -> list[int]:
-    """The sums plus independent discrete Laplace noise, P(k) proportional to exp(-|k|/scale)."""
+def add_noise(sums: Sequence[int], scale: float, gaussian: bool = False) -> list[int]:
+    """The sums plus independent discrete noise: P(k) proportional to exp(-|k|/scale), or to exp(-k^2/2 scale^2)."""
     if not scale > 0:
         raise ValueError("scale must be positive; OpenDP would take 0 and add no noise.")
-    return [int(value) for value in _laplace(scale)(list(sums))]
+    return [int(value) for value in (_gaussian if gaussian else _laplace)(scale)(list(sums))]
 
 
 def private_argmin(scores: Sequence[int], sensitivity: int, epsilon: Decimal) -> int:

@@ -18,7 +18,7 @@ from noisewise.inference.infer import Posteriors, infer_many
 from noisewise.inference.views import LineView, SheetView
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Plain, lattice_for
-from noisewise.mechanism.noise import DiscreteLaplace
+from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.families import Bernoulli, Categorical, Exponential
@@ -47,12 +47,15 @@ class Setting:
     epsilon: float
     middle: float | None = None
     """Instead of bounds: each trial's own, which hold this share of its own population, as in the paper. No release has such."""
+    normal: bool = False
+    """Whether the noise is normal; epsilon is then a rho."""
 
     def describe(self) -> str:
         """One line that tells this setting from any other."""
         bounds = "" if self.bounds is None else f" {self.bounds.outside} [{self.bounds.lower!r}, {self.bounds.upper!r}]"
         own = "" if self.middle is None else f" own bounds {self.middle}"
-        return f"{self.family.describe()} ~ {self.prior}{bounds}{own} n={self.n} epsilon={self.epsilon!r}"
+        cost = f"{'rho' if self.normal else 'epsilon'}={self.epsilon!r}"
+        return f"{self.family.describe()} ~ {self.prior}{bounds}{own} n={self.n} {cost}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,12 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
             x = family.simulate(rng, theta[rows], setting.n)
             sums[rows] = np.stack([k.sum(axis=1) for k in lattice.integers(x, np)], axis=1) + setting.n * offset
             full[rows] = np.stack([np.asarray(t, dtype=float).sum(axis=1) for t in family.statistic(x, np)], axis=1)
-    scale = sensitivity.l1(lattice) / setting.epsilon
     step = np.array(lattice.step)
-    noise = DiscreteLaplace(tuple(scale * step), tuple(step))
+    if setting.normal:
+        scale = np.sqrt(sensitivity.l2_squared(lattice) / (2 * setting.epsilon))
+    else:
+        scale = sensitivity.l1(lattice) / setting.epsilon
+    noise = (DiscreteGaussian if setting.normal else DiscreteLaplace)(tuple(scale * step), tuple(step))
     y = sums * step + noise.simulate(rng, trials)
     releases = [
         observe(family=family, n=setting.n, statistic=row, noise=noise, bounds=bounds, coordinates=lattice.coordinates)  # type: ignore[arg-type]
