@@ -144,7 +144,7 @@ BAD = {
     "fractional missing": ("release visits.csv --column wait --family poisson --bounds 0 9 --outside clamp --missing 1.5 --epsilon 1 --no-ledger --out o.json", "whole number"),
     "ledger dataset": ("ledger history budget.db --dataset nope", "known are: visits-2026"),
     "stray range": (f"{RELEASE} --bounds-range 0 1 --no-ledger --out o.json", "go with --bounds private"),
-    "neighbours": (f"{RELEASE} --neighbours add_remove --no-ledger --out o.json", "'replace_one'"),
+    "neighbours": (f"{RELEASE} --neighbours swap_two --no-ledger --out o.json", "one of: replace_one, add_remove"),
     "per person": (f"{RELEASE} --records-per-person 0 --no-ledger --out o.json", "records_per_person"),
     "tiny epsilon": (f"{RELEASE.replace('0.5', '1e-30')} --no-ledger --out o.json", "64-bit"),
     "no such option": (f"{RELEASE} --colour red", "No such option"),

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from noisewise.artifact import Release, load, load_many, observe
+    from noisewise.artifact import NoisyCount, Release, load, load_many, observe
     from noisewise.curator.publish import release
     from noisewise.inference.infer import infer, infer_many
     from noisewise.inference.posterior import Posterior
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Bounds": "noisewise.model.bounds",
+    "NoisyCount": "noisewise.artifact",
     "Posterior": "noisewise.inference.posterior",
     "PrivateBounds": "noisewise.model.bounds",
     "Release": "noisewise.artifact",
@@ -28,6 +29,7 @@ _MODULES = {"families": "noisewise.model.families", "noise": "noisewise.mechanis
 
 __all__ = [
     "Bounds",
+    "NoisyCount",
     "Posterior",
     "PrivateBounds",
     "Release",

@@ -49,6 +49,8 @@ class Privacy:
     delta: str | None = None
     rho: str | None = None
     total_rho: str | None = None
+    count_sensitivity: float | None = None
+    """How far such a unit can move the count, and the statistics as much again."""
 
     def __post_init__(self) -> None:
         for amount in (self.epsilon, self.total_epsilon, self.bounds_epsilon, self.delta, self.rho, self.total_rho):
@@ -63,15 +65,32 @@ class Privacy:
 
 
 @dataclass(frozen=True, slots=True)
+class NoisyCount:
+    """How many records there are, plus noise, where their number is not public."""
+
+    value: float
+    noise: Noise
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, bool) or not isinstance(self.value, (int, float)) or not math.isfinite(self.value):
+            raise ValueError("the noisy count must be a finite number.")
+        if not isinstance(self.noise, Noise):
+            raise ValueError("the noise of a count must be a noise, such as noise.Laplace(2).")
+        object.__setattr__(self, "value", float(self.value))
+        object.__setattr__(self, "noise", self.noise.broadcast(1))
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """A noisy statistic and everything public that is needed to interpret it.
 
     statistic = (sum of t^(x) over n records) + noise, in plain coordinates (the family's t) or standardised ones
-    (u = (x - centre)/radius of the bounds).
+    (u = (x - centre)/radius of the bounds). Where n is not public it is None, and count is its noisy value; a categorical's
+    noisy counts need none.
     """
 
     family: Family
-    n: int
+    n: int | None
     statistic: tuple[float, ...]
     noise: Noise
     bounds: Bounds | None = None
@@ -81,11 +100,19 @@ class Release:
     description: str | None = None
     privacy: Privacy | None = None
     notes: tuple[str, ...] = ()
+    count: NoisyCount | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.family, Family):
             raise ValueError("family must be a family, such as families.Exponential().")
-        if isinstance(self.n, bool) or not isinstance(self.n, int) or not 0 <= self.n < 2**63:
+        if self.n is None:
+            if (self.count is None) != isinstance(self.family, families.Categorical):
+                raise ValueError(
+                    "where n is not public, give count, the noisy number of records (none for the categorical family)."
+                )
+        elif self.count is not None:
+            raise ValueError("n is public or it is not; give n or count, not both.")
+        elif isinstance(self.n, bool) or not isinstance(self.n, int) or not 0 <= self.n < 2**63:
             raise ValueError(f"n must be a whole number from 0, got {self.n}; it is the public number of records.")
         d = self.family.dimension
         values = tuple(float(value) for value in self.statistic)
@@ -112,10 +139,11 @@ class Release:
             "version": VERSION,
             "family": self.family.describe(),
             "n": self.n,
+            "count": None if self.count is None else {"value": self.count.value, "noise": _described(self.count.noise)},
             "bounds": None if self.bounds is None else asdict(self.bounds),
             "coordinates": self.coordinates,
             "statistic": list(self.statistic),
-            "noise": {"kind": self.noise.kind} | asdict(self.noise),  # type: ignore[call-overload]
+            "noise": _described(self.noise),
             "dataset": self.dataset,
             "column": self.column,
             "description": self.description,
@@ -124,6 +152,10 @@ class Release:
         }
         content = json.loads(json.dumps(content, allow_nan=False))  # tuples become lists, as a reader will see them
         return json.dumps(content | {"sha256": _digest(content)}, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _described(noise: Noise) -> dict[str, Any]:
+    return {"kind": noise.kind, **asdict(noise)}  # type: ignore[call-overload]
 
 
 def rehearse_file(family: Family, noise: Noise, bounds: Bounds | None, coordinates: str) -> int:
@@ -144,16 +176,20 @@ def rehearse_file(family: Family, noise: Noise, bounds: Bounds | None, coordinat
 def observe(
     *,
     family: Family,
-    n: int,
+    n: int | None = None,
+    count: NoisyCount | None = None,
     statistic: Sequence[float] | float,
     noise: Noise,
     bounds: Bounds | None = None,
     coordinates: Coordinates = "plain",
     dataset: str | None = None,
 ) -> Release:
-    """A release made of a noisy statistic that some other tool published; its privacy cost is not known here."""
+    """A release made of a noisy statistic that some other tool published; its privacy cost is not known here.
+
+    n is the public number of records; where it is not public, count=NoisyCount(value, noise) stands in its place.
+    """
     values = tuple(statistic) if isinstance(statistic, (Sequence, np.ndarray)) else (statistic,)
-    return Release(family, n, values, noise, bounds, coordinates, dataset)
+    return Release(family, n, values, noise, bounds, coordinates, dataset, count=count)
 
 
 def load(path: str | os.PathLike[str]) -> Release:
@@ -254,6 +290,12 @@ class _Privacy(_Strict):
     delta: str | None = None
     rho: str | None = None
     total_rho: str | None = None
+    count_sensitivity: float | None = None
+
+
+class _Count(_Strict):
+    value: float
+    noise: _Noise
 
 
 class _Wire(_Strict):
@@ -262,7 +304,8 @@ class _Wire(_Strict):
     format: str
     version: int
     family: dict[str, Any]
-    n: int
+    n: int | None
+    count: _Count | None = None
     bounds: _Bounds | None
     coordinates: Coordinates
     statistic: list[float]
@@ -280,9 +323,6 @@ def _build(wire: _Wire) -> Release:
     kind = fields.pop("kind", None)
     if kind not in families.REGISTRY:
         raise ReleaseFormatError(f"family kind {kind!r} is not known here; if it is a family of your own, import its module first.")
-    if wire.noise.kind not in noises.REGISTRY:
-        raise ReleaseFormatError(f"noise kind {wire.noise.kind!r} is not known; known are {', '.join(noises.REGISTRY)}.")
-    noise = noises.REGISTRY[wire.noise.kind](**wire.noise.model_dump(exclude={"kind"}, exclude_none=True))
     privacy = None
     if wire.privacy is not None:
         held = wire.privacy.model_dump().items()
@@ -292,7 +332,7 @@ def _build(wire: _Wire) -> Release:
         family=families.REGISTRY[kind](**fields),
         n=wire.n,
         statistic=tuple(wire.statistic),
-        noise=noise,
+        noise=_noise(wire.noise),
         bounds=None if wire.bounds is None else Bounds(**wire.bounds.model_dump()),
         coordinates=wire.coordinates,
         dataset=wire.dataset,
@@ -300,7 +340,14 @@ def _build(wire: _Wire) -> Release:
         description=wire.description,
         privacy=privacy,
         notes=tuple(wire.notes),
+        count=None if wire.count is None else NoisyCount(wire.count.value, _noise(wire.count.noise)),
     )
+
+
+def _noise(wire: _Noise) -> Noise:
+    if wire.kind not in noises.REGISTRY:
+        raise ReleaseFormatError(f"noise kind {wire.kind!r} is not known; known are {', '.join(noises.REGISTRY)}.")
+    return noises.REGISTRY[wire.kind](**wire.model_dump(exclude={"kind"}, exclude_none=True))
 
 
 def _digest(content: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from scipy import integrate, special, stats
 
 import noisewise
 from conftest import FALSE_ALARM
-from noisewise import Bounds, families, noise, priors
+from noisewise import Bounds, NoisyCount, families, noise, priors
 from noisewise.errors import NoisewiseError
 from noisewise.inference import baselines, collapsed, counts, diagnostics, gibbs, infer
 from noisewise.inference.evidence import gather
@@ -133,6 +133,68 @@ def test_diagnostics_of_an_autoregression(rng) -> None:
     assert found.rhat[0] == pytest.approx(1, abs=0.005)
     apart = x + np.arange(8)[:, None]
     assert diagnostics.of(apart).rhat[0] > 1.2
+
+
+@pytest.mark.parametrize("a", [(0.3, 0.3, 0.3), (0.3, 1.0, 5.0)])
+@pytest.mark.parametrize("law", [noise.DiscreteLaplace(1.5, 1.0), noise.DiscreteGaussian(2.0, 1.0)])
+@pytest.mark.parametrize("n_prior", [None, priors.Gamma(9, 1.0)])
+def test_counts_of_an_unknown_total_by_enumeration(a, law, n_prior) -> None:
+    """Every table of three counts up to 60 each, weighted; the mean and sd of each probability from its Beta mixture."""
+    y, total = np.array([6.0, -2.0, 3.0]), sum(a)
+    s = np.stack(np.meshgrid(*[np.arange(61.0)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+    n = s.sum(axis=1)
+    log_weight = special.gammaln(n + 1) - special.gammaln(total + n) + law.broadcast(3).log_density(y - s).sum(axis=1)
+    log_weight += (special.gammaln(np.array(a) + s) - special.gammaln(s + 1)).sum(axis=1)
+    if n_prior is not None:
+        log_weight += n_prior.log_density(np.maximum(n, 1e-300)[:, None])
+    weight = np.exp(log_weight - log_weight.max())
+    weight /= weight.sum()
+    mean = (np.array(a) + s) / (total + n)[:, None]
+    wanted = weight @ mean
+    variance = weight @ (mean**2 + mean * (1 - mean) / (total + n + 1)[:, None]) - wanted**2
+    release = noisewise.observe(family=families.Categorical(3), statistic=y, noise=law)
+    posterior = noisewise.infer(release, priors.Dirichlet(a), n_prior=n_prior, seed=1)
+    sd = np.sqrt(variance)
+    assert np.abs(posterior.mean("probabilities") - wanted) / sd == pytest.approx(0, abs=0.03)
+    assert posterior.sd("probabilities") == pytest.approx(sd, rel=0.03)
+    assert posterior.draws["probabilities"].mean(axis=0) == pytest.approx(wanted, abs=0.1 * sd.max())
+
+
+@pytest.mark.parametrize(
+    ("y0", "y", "b0", "b"),
+    [(0.0, 0.0, 2.0, 2.0), (3.0, -2.0, 2.0, 2.0), (20.0, 15.0, 2.0, 2.0), (60.0, 10.0, 1.0, 1.0), (150.0, 90.0, 10.0, 3.0)],
+)
+@pytest.mark.parametrize("method", ["exact", "collapsed"])
+def test_unknown_n_by_enumeration(y0, y, b0, b, method) -> None:
+    """A Bernoulli's count and sum, both with noise: every n and every sum, at 400 probabilities."""
+    theta = (np.arange(400) + 0.5) / 400
+    likelihood = np.zeros(theta.size)
+    for n in range(int(y0 + 30 * b0) + 20):
+        s = np.arange(n + 1)
+        likelihood += np.exp(-np.abs(y0 - n) / b0) * (np.exp(-np.abs(y - s) / b) @ stats.binom.pmf(s[:, None], n, theta))
+    weight = likelihood * stats.beta.pdf(theta, 2, 3)
+    weight /= weight.sum()
+    mean = weight @ theta
+    sd = np.sqrt(weight @ (theta - mean) ** 2)
+    law = noise.DiscreteLaplace(b, 1.0)
+    release = noisewise.observe(
+        family=families.Bernoulli(), count=NoisyCount(y0, noise.DiscreteLaplace(b0, 1.0)), statistic=y, noise=law
+    )
+    posterior = noisewise.infer(release, priors.Beta(2, 3), method=method)
+    near = 0.01 if method == "exact" else 0.05
+    assert posterior.mean("probability") == pytest.approx(mean, abs=near * sd)
+    assert posterior.sd("probability") == pytest.approx(sd, rel=near)
+
+
+def test_methods_that_need_a_public_n() -> None:
+    release = noisewise.observe(
+        family=families.Bernoulli(), count=NoisyCount(9.0, noise.Laplace(1.0)), statistic=4.0, noise=noise.Laplace(1.0)
+    )
+    with pytest.raises(NoisewiseError, match=r"gibbs needs a public n; use method='auto'"):
+        noisewise.infer(release, priors.Beta(1, 1), method="gibbs")
+    for wrong in ({"n": 9}, {"count": None}):
+        with pytest.raises(ValueError, match=r"n or count, not both|give count"):
+            noisewise.observe(**({"count": NoisyCount(9.0, noise.Laplace(1.0))} | wrong), family=families.Bernoulli(), statistic=4.0, noise=noise.Laplace(1.0))  # fmt: skip
 
 
 def test_gibbs_draws_counts_given_their_release(rng) -> None:

@@ -13,6 +13,8 @@ from noisewise.study.trials import Setting, uniforms
 
 LIMIT = stats.norm.isf(FALSE_ALARM / 2)
 EXPONENTIAL = (families.Exponential(), priors.Gamma(8, 2))
+DIRICHLET = priors.Dirichlet([0.3] * 3)
+SMALL, LARGE = priors.Gamma(3, 0.5), priors.Gamma(20, 0.1)  # of an n that is not public
 SETTINGS = [
     Setting(families.Bernoulli(), priors.Beta(1, 20), None, 10, 1.0),
     Setting(families.Bernoulli(), priors.Beta(1, 1), None, 1, 5.0),
@@ -25,6 +27,15 @@ SETTINGS = [
     Setting(families.Bernoulli(), priors.Beta(1, 20), None, 10, 0.1, normal=True),
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 100, 0.5, normal=True),
     Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 0.5, normal=True),
+    Setting(families.Bernoulli(), priors.Beta(2, 3), None, 6, 2.0, n_prior=SMALL),
+    Setting(families.Bernoulli(), priors.Beta(2, 3), None, 200, 0.5, n_prior=LARGE),
+    Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="clamp"), 200, 1.0, n_prior=LARGE),
+    Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 200, 2.0, n_prior=LARGE),
+    Setting(families.Categorical(3), DIRICHLET, None, 6, 2.0, n_prior=SMALL),
+    Setting(families.Poisson(), priors.Gamma(4, 2), Bounds(0, 6, outside="clamp"), 200, 0.2, normal=True, n_prior=LARGE),
+    Setting(
+        families.Normal(variance=1.0), priors.Normal(0.0, 1.0), Bounds(-3, 3, outside="clamp"), 6, 1.0, normal=True, n_prior=SMALL
+    ),
 ]
 
 
@@ -34,7 +45,11 @@ def figures(u):  # type: ignore[no-untyped-def]
     return stats.kstest(u, "uniform").statistic * root, abs(z.mean()) * root, abs((z**2).mean() - 1) * root / np.sqrt(2)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda s: f"{s.family.kind}-{s.n}-{'rho' if s.normal else ''}{s.epsilon}")
+@pytest.mark.parametrize(
+    "setting",
+    SETTINGS,
+    ids=lambda s: f"{s.family.kind}-{s.n}-{'rho' if s.normal else ''}{s.epsilon}{'' if s.n_prior is None else '-unknown'}",
+)
 def test_beliefs_are_right(setting, rng) -> None:
     for u in uniforms(setting, 4000, rng).values():
         ks, mean, square = figures(u)

@@ -23,6 +23,10 @@ def infer(
         list[Path], typer.Argument(help="Release files; or one .jsonl file or folder of many groups.", show_default=False)
     ],
     prior: Annotated[str | None, typer.Option(help=PRIOR_HELP, show_default=False)] = None,
+    n_prior: Annotated[
+        str | None,
+        typer.Option(help="A prior of n where it is not public, such as 'gamma(shape=4, rate=0.01)'.", show_default=False),
+    ] = None,
     method: Annotated[str, typer.Option(help="auto, exact, collapsed, gibbs or naive.")] = "auto",
     draws: Annotated[int, typer.Option(help="How many draws --out holds.")] = 4000,
     seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable.", show_default=False)] = None,
@@ -52,9 +56,9 @@ def infer(
             f'such as --prior "{example(found[0].family)}", or --prior weak for a weakly informative one derived from the bounds.'
         )
     if many:
-        _many(found, prior, method, draws, seed, out, as_json)
+        _many(found, prior, _n_prior(n_prior), method, draws, seed, out, as_json)
     else:
-        _one(found, _prior(prior, found[0]), method, draws, seed, variant, chains, out, plot, as_json)
+        _one(found, _prior(prior, found[0]), _n_prior(n_prior), method, draws, seed, variant, chains, out, plot, as_json)
 
 
 def _check_targets(out: Path | None, plot: Path | None, many: bool) -> None:
@@ -80,14 +84,22 @@ def _prior(text: str, release: "Release") -> "Prior":
     return weak_prior(release) if text.strip() == "weak" else notation.prior(text)
 
 
+def _n_prior(text: str | None) -> "Prior | None":
+    from noisewise.model import notation
+
+    return None if text is None else notation.prior(text)
+
+
 def _one(
-    found: "list[Release]", prior: "Prior", method: str, draws: int, seed: int | None, variant: str, chains: int,
-    out: Path | None, plot: Path | None, as_json: bool,
+    found: "list[Release]", prior: "Prior", n_prior: "Prior | None", method: str, draws: int, seed: int | None, variant: str,
+    chains: int, out: Path | None, plot: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     from noisewise.inference.infer import infer as run
 
     with _progress("inferring") as report:
-        posterior = run(found, prior, method=method, draws=draws, seed=seed, variant=variant, chains=chains, progress=report)
+        posterior = run(
+            found, prior, n_prior=n_prior, method=method, draws=draws, seed=seed, variant=variant, chains=chains, progress=report
+        )
     if as_json:
         print(json.dumps(_content(posterior, prior), indent=2, allow_nan=False))
     else:
@@ -151,12 +163,15 @@ def _short(value: Any) -> str:
     return text if len(text) < 60 else f"{text[:56]}...]"
 
 
-def _many(found: "list[Release]", prior: str, method: str, draws: int, seed: int | None, out: Path | None, as_json: bool) -> None:
+def _many(
+    found: "list[Release]", prior: str, n_prior: "Prior | None", method: str, draws: int, seed: int | None,
+    out: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     from noisewise.inference.infer import infer_many
 
     priors = [_prior(prior, release) for release in found] if prior.strip() == "weak" else _prior(prior, found[0])
     with _progress(f"{len(found)} posteriors") as report:
-        table = infer_many(found, priors, method=method, draws=draws, seed=seed, progress=report).table()
+        table = infer_many(found, priors, n_prior=n_prior, method=method, draws=draws, seed=seed, progress=report).table()
     if out is not None:
         with _whole(out) as partial:
             _write(table, partial)

@@ -78,7 +78,9 @@ def release(
         tuple[float, float] | None, typer.Option(help="Quantiles that private bounds aim at (0.01 0.99).", show_default=False)
     ] = None,
     records_per_person: Annotated[int, typer.Option(help="How many records one person may own.")] = 1,
-    neighbours: Annotated[str, typer.Option(help="Neighbouring tables: replace_one, the only choice.")] = "replace_one",
+    neighbours: Annotated[
+        str, typer.Option(help="Neighbouring tables: replace_one (n is public) or add_remove (it is not).")
+    ] = "replace_one",
     description: Annotated[str | None, typer.Option(help="A sentence for whoever reads the release.", show_default=False)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be released, spend nothing.")] = False,
 ) -> None:
@@ -114,7 +116,8 @@ def release(
     with _progress():
         made = request.publish()
     with suppress(Exception):  # the release is made and paid for: nothing from here on may look like a failure
-        print(f"wrote {out}: {made.family.kind} of column {column!r}, n = {made.n}, cost {request.cost}")
+        size = "n not public" if made.n is None else f"n = {made.n}"
+        print(f"wrote {out}: {made.family.kind} of column {column!r}, {size}, cost {request.cost}")
         if request.ledger is not None:
             print(_balance(request))
         sys.stdout.flush()
@@ -154,14 +157,17 @@ def _forecast(request: "Prepared") -> str:
     from noisewise.model.bounds import PrivateBounds
 
     bounds, plan = request.bounds, request.widest
-    n = request.column.count()
-    lines = [f"Dry run: nothing is spent. {plan.family.kind} of column {request.name!r}, n = {n} (public)."]
+    noise_name = "discrete normal" if plan.gaussian else "discrete Laplace"
+    n = request.column.count() if plan.neighbours == "replace_one" else 0
+    size = f"n = {n} (public)" if plan.neighbours == "replace_one" else "n is not public"
+    lines = [f"Dry run: nothing is spent. {plan.family.kind} of column {request.name!r}, {size}."]
     if bounds is not None:
         lines.append(f"Bounds: {bounds.lower:g} to {bounds.upper:g}, records outside: {bounds.outside}.")
     if isinstance(bounds, PrivateBounds):
         lines.append("The bounds will be chosen privately within that range; what follows holds for the widest.")
     lines.append(f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: {plan.records_per_person} record(s) of one person.")
-    noise_name = "discrete normal" if plan.gaussian else "discrete Laplace"
+    if plan.count_noise is not None:
+        lines.append(f"Count: {noise_name} noise of scale {plan.count_noise.scales[0]:.6g}.")
     parts = zip(plan.lattice.step, plan.noise_sd(), plan.largest_sampling_sd(n), strict=True)
     for j, (step, noise, sampling) in enumerate(parts, 1):
         lines.append(

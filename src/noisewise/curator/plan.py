@@ -15,6 +15,10 @@ from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical
 from noisewise.model.family import Family
 
+NEIGHBOURS = ("replace_one", "add_remove")
+MOST_WEIGHT = 2**26
+"""Lattice steps of one record where n is not public: sums of 2^36 records stay below MOST_SUM."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -26,17 +30,26 @@ class Plan:
     lattice: Lattice
     cost: Cost
     records_per_person: int
+    neighbours: str
+    count_weight: int  # how many lattice steps a record adds to the released count; 0 where no count is released
     sensitivity: float  # L1, or L2 for normal noise, in lattice steps, of one person
     scale: float  # of the noise, in lattice steps
 
     @classmethod
-    def make(cls, family: Family, bounds: Bounds | None, missing: float | None, cost: Cost, records_per_person: int) -> "Plan":
+    def make(
+        cls, family: Family, bounds: Bounds | None, missing: float | None, cost: Cost, records_per_person: int, neighbours: str
+    ) -> "Plan":
         lattice = lattice_for(family, bounds, missing)
-        if cost.currency == "rho":
-            squared = sensitivity.l2_squared(lattice) * records_per_person**2
-            return cls(family, bounds, lattice, cost, records_per_person, math.sqrt(squared), gaussian_scale(squared, cost.amount))
-        delta = sensitivity.l1(lattice) * records_per_person
-        return cls(family, bounds, lattice, cost, records_per_person, delta, laplace_scale(delta, cost.amount))
+        gaussian = cost.currency == "rho"
+        weight, distance = sensitivity.of_release(lattice, neighbours, gaussian)
+        if weight > MOST_WEIGHT:
+            raise UnsupportedCombination(
+                "the bounds lie too far from 0 for their width, where n is not public; release x less a public constant."
+            )
+        distance *= records_per_person ** (2 if gaussian else 1)
+        scale = (gaussian_scale if gaussian else laplace_scale)(distance, cost.amount)
+        moved = math.sqrt(distance) if gaussian else distance
+        return cls(family, bounds, lattice, cost, records_per_person, neighbours, weight, moved, scale)
 
     @property
     def gaussian(self) -> bool:
@@ -48,6 +61,13 @@ class Plan:
         """The noise in the statistic's units."""
         scale = tuple(self.scale * step for step in self.lattice.step)
         return (DiscreteGaussian if self.gaussian else DiscreteLaplace)(scale, self.lattice.step)
+
+    @property
+    def count_noise(self) -> DiscreteLaplace | DiscreteGaussian | None:
+        """The noise of the released count; None where no count is released."""
+        if not self.count_weight:
+            return None
+        return (DiscreteGaussian if self.gaussian else DiscreteLaplace)(self.scale / self.count_weight, 1 / self.count_weight)
 
     def noise_sd(self) -> list[float]:
         """Standard deviation of the noise on each statistic."""
@@ -80,8 +100,8 @@ def check_settings(
         raise UnsupportedCombination("bounds must be Bounds(lower, upper, outside=...) or PrivateBounds(...).")
     if isinstance(records_per_person, bool) or not isinstance(records_per_person, int) or not 1 <= records_per_person <= 10**6:
         raise UnsupportedCombination("records_per_person must be a whole number from 1 to a million.")
-    if neighbours != "replace_one":
-        raise UnsupportedCombination("neighbours must be 'replace_one'.")
+    if neighbours not in NEIGHBOURS:
+        raise UnsupportedCombination(f"neighbours must be one of: {', '.join(NEIGHBOURS)}.")
     for name, value in texts.items():
         if value is not None and not (isinstance(value, str) and value.isprintable()):
             raise UnsupportedCombination(f"{name} must be printable text.")

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, final
 
-from noisewise.artifact import Privacy, Release, rehearse_file
+from noisewise.artifact import NoisyCount, Privacy, Release, rehearse_file
 from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.plan import Plan, asked_cost, check_settings, total
@@ -15,7 +15,7 @@ from noisewise.errors import LedgerError, OutputError, UnsavedRelease, Unsupport
 from noisewise.files import check_writable
 from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
 from noisewise.mechanism.privacy import Cost, exact_delta, exact_epsilon, text
-from noisewise.mechanism.secure import add_noise, check_headroom
+from noisewise.mechanism.secure import MOST_SUM, add_noise, check_headroom
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical
 from noisewise.model.family import Family
@@ -53,6 +53,7 @@ def release(
     missing: the value that a missing record stands for: under clamp (default: the midpoint), for the Bernoulli (default: 0).
     records_per_person: how many records one person may own; the noise grows with it, and the guarantee is per person.
     neighbours: "replace_one": tables are neighbours if one record is replaced by another; n is public.
+        "add_remove": if one record is added or removed; n is not public, and a noisy count is released with the statistic.
     description: a sentence for whoever reads the release.
     out: where to write the release. It is checked before anything is spent; release.save(path) comes after.
 
@@ -106,7 +107,7 @@ def prepare(
     for_bounds = exact_epsilon(bounds.epsilon, "the epsilon of private bounds") if isinstance(bounds, PrivateBounds) else None
     own = asked_cost(epsilon, delta, rho)
     span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
-    widest = Plan.make(family, span, missing, own, records_per_person)
+    widest = Plan.make(family, span, missing, own, records_per_person, neighbours)
     rehearse(widest.lattice)
     size = rehearse_file(family, widest.noise, span, widest.lattice.coordinates)
     book = None if ledger is None else Ledger(Path(ledger))
@@ -126,7 +127,6 @@ def prepare(
         bounds_epsilon=for_bounds,
         missing=missing,
         widest=widest,
-        neighbours=neighbours,
         dataset=dataset,
         asked=None if delta is None else (text(exact_epsilon(epsilon)), text(exact_delta(delta))),  # type: ignore[arg-type]
         description=description,
@@ -148,7 +148,6 @@ class Prepared:
     missing: float | None
     widest: Plan
     """The plan within the given bounds, or within the whole range of private ones."""
-    neighbours: str
     dataset: str | None
     asked: tuple[str, str] | None
     """The epsilon and delta that rho was derived from."""
@@ -168,20 +167,27 @@ class Prepared:
         if isinstance(self.bounds, PrivateBounds):
             grid = quantile.Grid.over(self.bounds, plan.family.integer)
             n, valid, counts = quantile.below(self.column, grid)
-            check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)  # holds for every choice of bounds
+            if plan.neighbours == "replace_one":  # else n is no public fact
+                check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)  # holds for every choice of bounds
             spend = self._spend()
             plan = self._within(self._choose(valid, counts, grid))
             n, sums = self.column.sums(plan.lattice)
         else:
             n, sums = self.column.sums(plan.lattice)
-            check_headroom(n, plan.lattice.ranges, plan.scale)
+            if plan.neighbours == "replace_one":
+                check_headroom(n, plan.lattice.ranges, plan.scale)
             spend = self._spend()
-        noisy = add_noise(sums, plan.scale, plan.gaussian)
-        parts = zip(noisy, plan.lattice.offset, plan.lattice.step, strict=True)
+        if plan.neighbours == "replace_one":
+            noisy = add_noise(sums, plan.scale, plan.gaussian)
+            known, count = n, None
+            parts = [(value + n * offset) for value, offset in zip(noisy, plan.lattice.offset, strict=True)]
+        else:
+            known, count, parts = None, *self._with_count(plan, n, sums)
         made = Release(
             family=plan.family,
-            n=n,
-            statistic=tuple((value + n * offset) * step for value, offset, step in parts),
+            n=known,
+            count=count,
+            statistic=tuple(value * step for value, step in zip(parts, plan.lattice.step, strict=True)),
             noise=plan.noise,
             bounds=plan.bounds,
             coordinates=plan.lattice.coordinates,  # type: ignore[arg-type]
@@ -198,6 +204,17 @@ class Prepared:
                 raise UnsavedRelease(f"{error} The budget is spent; the release is kept with this error.", made) from None
         return made
 
+    def _with_count(self, plan: Plan, n: int, sums: list[int]) -> tuple[NoisyCount | None, list[int]]:
+        """The noisy count and sums where n is not public. What would pass 63 bits is clipped: that moves no table further apart."""
+        whole = [value + n * offset for value, offset in zip(sums, plan.lattice.offset, strict=True)]
+        if plan.count_weight:
+            whole.insert(0, n * plan.count_weight)
+        noisy = add_noise([min(max(value, -MOST_SUM), MOST_SUM) for value in whole], plan.scale, plan.gaussian)
+        if not plan.count_weight:
+            return None, noisy
+        assert plan.count_noise is not None
+        return NoisyCount(noisy[0] / plan.count_weight, plan.count_noise), noisy[1:]
+
     def _choose(self, valid: int, counts: list[int], grid: quantile.Grid) -> Bounds:
         assert isinstance(self.bounds, PrivateBounds)
         assert self.bounds_epsilon is not None
@@ -208,14 +225,14 @@ class Prepared:
         plan = self.widest
         missing = None if self.missing is None else min(max(self.missing, bounds.lower), bounds.upper)
         try:
-            return Plan.make(plan.family, bounds, missing, plan.cost, plan.records_per_person)
+            return Plan.make(plan.family, bounds, missing, plan.cost, plan.records_per_person, plan.neighbours)
         except UnsupportedCombination:
             return plan
 
     def _spend(self) -> str | None:
         if self.ledger is None or self.dataset is None:
             return None
-        unit = f"{self.neighbours}, {self.widest.records_per_person} per person"
+        unit = f"{self.widest.neighbours}, {self.widest.records_per_person} per person"
         purpose = f"release of {self.name!r} ({self.widest.family.kind}, {unit})"
         return self.ledger.spend(self.dataset, self.cost, purpose)
 
@@ -223,10 +240,11 @@ class Prepared:
         k = plan.records_per_person
         return Privacy(
             **self._amounts(plan),
-            neighbours=self.neighbours,
+            neighbours=plan.neighbours,
             records_per_person=k,
             unit="one record" if k == 1 else f"one person with at most {k} records",
             sensitivity=tuple(plan.sensitivity * step for step in plan.lattice.step),
+            count_sensitivity=plan.sensitivity / plan.count_weight if plan.count_weight else None,
             bounds_epsilon=None if self.bounds_epsilon is None else text(self.bounds_epsilon),
             quantiles=self.bounds.quantiles if isinstance(self.bounds, PrivateBounds) else None,
             spend=spend,
@@ -247,6 +265,8 @@ class Prepared:
             notes.append("A record outside the bounds contributes as if it lay on the nearer bound.")
         if isinstance(self.bounds, PrivateBounds):
             notes.append("The bounds were chosen privately from the same records; inference ignores that they depend on them.")
+        if plan.neighbours == "add_remove":
+            notes.append("The number of records is not public; inference treats it as unknown.")
         if self.ledger is None:
             notes.append("The cost of this release is not recorded in any ledger.")
         return tuple(notes)

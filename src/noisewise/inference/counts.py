@@ -6,6 +6,9 @@ numbers; then both are proposed afresh from their Beta-binomial prior and accept
 concentrations are small, a count also walks in its logarithm, and each such category meets one of the largest. All pairs
 and chains move at once. What is reported comes from the mixture of Dirichlet(a + s) over the sweeps. Given the counts of
 other releases about the same probabilities, those of one have the prior Dirichlet(a + their sum): they take turns.
+
+Where n is not public, p(s) has the factor n! / Gamma(A + n), A the sum of a: (n + A)/Gamma(A) times the integral of
+u^n (1 - u)^(A - 1) over u in [0, 1]. Given u every count moves by itself; n + A and the prior of n decide whether they did.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +21,7 @@ from scipy import special
 from noisewise.inference import diagnostics
 from noisewise.mechanism.noise import Noise
 from noisewise.model.arrays import FloatArray, IntArray
-from noisewise.model.priors import Dirichlet
+from noisewise.model.priors import Dirichlet, Prior
 
 BURN_IN = 100
 ERROR = 0.005
@@ -46,20 +49,24 @@ class Chain:
 
 
 def sample(
-    released: Sequence[tuple[FloatArray, float, Noise]],
+    released: Sequence[tuple[FloatArray, float | None, Noise]],
     concentration: FloatArray,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
+    n_prior: Prior | None = None,
 ) -> Chain:
-    """Run until the means are as exact as ERROR asks; each release is its noisy counts, its n and its noise."""
-    k, total = concentration.size, sum(n for _, n, _ in released)
+    """Run until the means are as exact as ERROR asks; each release is its noisy counts, its n if that is public, its noise."""
+    k = concentration.size
     chains = int(np.clip(UPDATES // (k // 2), 16, 1024))
-    states = [start(np.tile(y, (chains, 1)), n, concentration, rng) for y, n, _ in released]
+    about = [max(0.0, float(np.round(y.sum()))) if n is None else n for y, n, _ in released]
+    states = [start(np.tile(y, (chains, 1)), n, concentration, rng) for (y, _, _), n in zip(released, about, strict=True)]
 
     def move() -> None:
-        for r, (y, _, noise) in enumerate(released):
+        for r, (y, n, noise) in enumerate(released):
             known = concentration if len(states) == 1 else concentration + sum(s for other, s in enumerate(states) if other != r)
             states[r] = sweep(states[r], y, known, noise, rng)
+            if n is None:
+                states[r] = resize(states[r], y, known, noise, rng, n_prior)
 
     for _ in range(BURN_IN):
         move()
@@ -74,7 +81,7 @@ def sample(
         counts = np.stack(kept)
         if counts.size > KEPT:
             kept, thin = kept[1::2], 2 * thin
-        report = _report(counts, total, concentration)
+        report = _report(counts, concentration)
         if progress is not None:
             progress(min(1.0, (ERROR / max(report.error, 1e-12)) ** 2))
         if report.error < ERROR or done >= MOST_SWEEPS:
@@ -101,6 +108,26 @@ def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.ran
         partners = small[start : start + large.size]
         s = _update(s, partners, rng.permutation(large)[: partners.size], y, a, noise, rng)
     return s
+
+
+def resize(
+    s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator, n_prior: Prior | None
+) -> FloatArray:
+    """One update of every count and of their sum n, which is not public."""
+    n, total = s.sum(axis=1), np.broadcast_to(a, s.shape).sum(axis=1)
+    # u given n is Beta(n + 1, A); its logarithm by two gammas, since u is close to 1.
+    first, second = rng.standard_gamma(n + 1), rng.standard_gamma(total)
+    log_u = -np.log1p(second / first)
+    alone = _Alone(np.broadcast_to(y, s.shape), np.broadcast_to(a, s.shape), noise.scales + 0 * s, log_u[:, None] + 0 * s,
+                   noise.kind.endswith("gaussian"))  # fmt: skip
+    moved = _slice(alone, s, rng)
+    size = moved.sum(axis=1)
+    gain = np.log(size + total) - np.log(n + total)
+    if n_prior is not None:
+        with np.errstate(all="ignore"):
+            after, before = (n_prior.log_density(np.maximum(m, 1e-300)[:, None]) for m in (size, n))
+            gain = gain + np.nan_to_num(after - before, nan=np.inf)  # a start that the prior forbids is left at once
+    return np.where((np.log(rng.random(n.shape)) < gain)[:, None], moved, s)
 
 
 def _update(
@@ -179,7 +206,44 @@ class _Pair:
         return np.clip(np.ceil(low), 0.0, self.total), np.clip(np.floor(high), 0.0, self.total)
 
 
-def _slice(pair: _Pair, x: FloatArray, rng: np.random.Generator) -> FloatArray:
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    """The conditional of one count given u, where n is not public."""
+
+    y: FloatArray
+    a: FloatArray
+    scale: FloatArray
+    log_u: FloatArray
+    gaussian: bool
+
+    def flat(self) -> "_Alone":
+        """Every count of every chain in one row."""
+        return _Alone(self.y.ravel(), self.a.ravel(), self.scale.ravel(), self.log_u.ravel(), self.gaussian)
+
+    def take(self, rows: NDArray[np.bool_]) -> "_Alone":
+        """Some of a flat row."""
+        return _Alone(self.y[rows], self.a[rows], self.scale[rows], self.log_u[rows], self.gaussian)
+
+    def noise(self, x: FloatArray) -> FloatArray:
+        """Log density of the noise, up to a constant; at most 0."""
+        z = (self.y - x) / self.scale
+        return -z * z / 2 if self.gaussian else -np.abs(z)
+
+    def prior(self, x: FloatArray) -> FloatArray:
+        """Log weight of the count, up to a constant."""
+        return np.asarray(special.gammaln(self.a + x) - special.gammaln(x + 1) + x * self.log_u)
+
+    def bracket(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Whole numbers outside which the slice {log density >= level} cannot lie."""
+        # The weight of x + 1 over that of x is u (a + x)/(x + 1): it rises up to this x, and falls from then on.
+        mode = np.maximum(np.floor((self.a * np.exp(self.log_u) - 1) / -np.expm1(self.log_u)) + 1, 0.0)
+        highest = self.prior(mode) + 0.1
+        most = np.maximum(highest - level, 0.0)
+        far = (np.sqrt(2 * most) if self.gaussian else most) * self.scale
+        return np.maximum(np.ceil(self.y - far), 0.0), np.maximum(np.floor(self.y + far), 0.0)
+
+
+def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator) -> FloatArray:
     """Neal's slice sampler with shrinkage, from a bracket that holds the whole slice and depends on its level alone."""
     level = pair.prior(x) + pair.noise(x) - rng.standard_exponential(x.shape)
     low, high = pair.bracket(level)
@@ -231,8 +295,8 @@ def start(y: FloatArray, n: float, a: FloatArray, rng: np.random.Generator) -> F
     return np.asarray(counts + (rank < (n - counts.sum(axis=1))[:, None]))
 
 
-def _report(counts: FloatArray, n: float, a: FloatArray) -> Chain:
-    total = a.sum() + n
+def _report(counts: FloatArray, a: FloatArray) -> Chain:
+    total = a.sum() + counts.sum(axis=2, keepdims=True)
     mean = (a + counts) / total
     within = mean * (1 - mean) / (total + 1)
     sd = np.sqrt(mean.var(axis=(0, 1)) + within.mean(axis=(0, 1)))
@@ -244,17 +308,25 @@ def _report(counts: FloatArray, n: float, a: FloatArray) -> Chain:
     return Chain(counts, float(result.rhat.max()), float(result.ess.min()), float(result.autocorrelation.max()), float(error.max()))
 
 
-def quantiles(counts: FloatArray, n: float, a: FloatArray, q: FloatArray, most: int = 64) -> FloatArray:
+def quantiles(counts: FloatArray, a: FloatArray, q: FloatArray, most: int = 64) -> FloatArray:
     """Quantiles of each probability under the mixture of Betas, (len(q), K)."""
-    flat = np.sort(counts.reshape(-1, counts.shape[2]), axis=0)
+    flat = counts.reshape(-1, counts.shape[2])
+    n = flat.sum(axis=1, keepdims=True)
+    if np.ptp(n) == 0:
+        flat, n = np.sort(flat, axis=0), n[:1]
+    else:  # in the order of their shares
+        order = np.argsort(flat / np.maximum(n, 1.0), axis=0)
+        flat, n = np.take_along_axis(flat, order, axis=0), n[:, 0][order]
     if len(flat) > most:  # means of equal shares of the sorted counts
         edges = np.linspace(0, len(flat), most + 1).astype(int)
         flat = np.add.reduceat(flat, edges[:-1], axis=0) / np.diff(edges)[:, None]
+        n = n if len(n) == 1 else np.add.reduceat(n, edges[:-1], axis=0) / np.diff(edges)[:, None]
     first, second = a + flat, a.sum() - a + n - flat  # (points, K)
     low = np.zeros((q.size, a.size))
     high = np.ones((q.size, a.size))
-    mean = first.mean(axis=0) / (a.sum() + n)
-    spread = np.sqrt((first / (a.sum() + n)).var(axis=0) + mean * (1 - mean) / (a.sum() + n + 1))
+    share = first / (a.sum() + n)
+    mean = share.mean(axis=0)
+    spread = np.sqrt(share.var(axis=0) + (share * (1 - share) / (a.sum() + n + 1)).mean(axis=0))
     x = np.clip(mean + spread * special.ndtri(np.clip(q, 1e-12, 1 - 1e-12))[:, None], 1e-300, 1 - 1e-16)
     for _ in range(200):
         cdf = special.betainc(first, second, x[:, None, :]).mean(axis=1)

@@ -37,18 +37,20 @@ def infer(
     seed: int | None = None,
     variant: str = "joint",
     chains: int = 8,
+    n_prior: Prior | None = None,
     progress: Progress | None = None,
 ) -> Posterior:
     """The posterior of the family's parameters given one release, or several releases of different records.
 
     `draws` sets how many draws `posterior.draws` returns; means, sds and quantiles come from the density itself
     (for gibbs from its chains, of draws / chains steps each, at least 5000). `variant` and `chains` are for gibbs.
+    `n_prior` is for releases whose n is not public: a prior of it, such as priors.Gamma(100, 0.1); None is a flat one.
     """
     releases = [release] if isinstance(release, Release) else list(release)
     _check_request(releases, method, draws)
     _check_together(releases)
     check_prior(releases[0].family, prior)
-    problem = Problem(releases[0].family, (prior,), tuple(gather([one]) for one in releases))
+    problem = Problem(releases[0].family, (prior,), tuple(gather([one], n_prior) for one in releases))
     solver = _Solver(problem, method, variant, chains, draws, np.random.SeedSequence(seed), progress, _assumptions(releases))
     name, views = solver.solve()
     return Posterior(problem.family, views[0], name, draws, solver.seeds.spawn(1)[0])
@@ -61,6 +63,7 @@ def infer_many(
     method: str = "auto",
     draws: int = 4000,
     seed: int | None = None,
+    n_prior: Prior | None = None,
     progress: Progress | None = None,
 ) -> "Posteriors":
     """One posterior for each release, all in one batch where they are alike in family, bounds and kind of noise.
@@ -88,7 +91,7 @@ def infer_many(
         for start in range(0, len(members), size):
             chosen = members[start : start + size]
             own_priors = (priors[0],) if len(priors) == 1 else tuple(priors[i] for i in chosen)
-            problem = Problem(family, own_priors, (gather([releases[i] for i in chosen]),))
+            problem = Problem(family, own_priors, (gather([releases[i] for i in chosen], n_prior),))
             name, views = _Solver(problem, method, "joint", 8, draws, root.spawn(1)[0], None, ()).solve()
             for i, view in zip(chosen, views, strict=True):
                 out[i] = Posterior(family, view, name, draws, seeds[i])
@@ -249,11 +252,10 @@ class _Solver:
     def _counts(self, group: int, reason: str) -> View:
         concentration = np.asarray(self.problem.prior_of(group).concentration, dtype=np.float64)  # type: ignore[attr-defined]
         own = [evidence.take(_rows(group)) for evidence in self.problem.evidence]
-        released = [(evidence.y[0], float(evidence.n[0]), evidence.noise()) for evidence in own]
+        released = [(evidence.y[0], float(evidence.n[0]) if evidence.public else None, evidence.noise()) for evidence in own]
         rng = np.random.default_rng(self.seeds.spawn(1)[0])
-        chain = counts.sample(released, concentration, rng, self.progress)
-        total = sum(n for _, n, _ in released)
-        return CountsView(self.problem.take(_rows(group)), chain, concentration, total, "exact", reason)
+        chain = counts.sample(released, concentration, rng, self.progress, own[0].n_prior)
+        return CountsView(self.problem.take(_rows(group)), chain, concentration, "exact", reason)
 
     def _naive_counts(self, group: int, reason: str) -> View:
         if len(self.problem.evidence) > 1:
@@ -264,11 +266,13 @@ class _Solver:
         updated = baselines.naive(evidence, prior)
         held = np.asarray(updated.concentration)[0] - concentration  # type: ignore[attr-defined]
         chain = counts.Chain(held[None, None, :], 1.0, 1.0, 1.0, 0.0)
-        return CountsView(self.problem.take(np.array([group])), chain, concentration, float(evidence.n[0]), "naive", reason)
+        return CountsView(self.problem.take(np.array([group])), chain, concentration, "naive", reason)
 
     def _gibbs(self, group: int, reason: str) -> View:
         if len(self.problem.evidence) > 1:
             raise UnsupportedCombination("gibbs serves one release at a time; use method='auto' for several.")
+        if not self.problem.evidence[0].public:
+            raise UnsupportedCombination("gibbs needs a public n; use method='auto', which sums over it.")
         if self.chains < 1:
             raise UnsupportedCombination(f"chains must be at least 1, got {self.chains}.")
         problem = self.problem.take(_rows(group))

@@ -158,18 +158,17 @@ class CountsView(View):
     problem: Problem
     chain: Chain
     concentration: FloatArray
-    n: float
     method: str
     reason: str
 
     def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        total = self.concentration.sum() + self.n
+        total = self.concentration.sum() + self.chain.counts.sum(axis=2, keepdims=True)
         mean = (self.concentration + self.chain.counts) / total
-        variance = mean.var(axis=(0, 1)) + (mean * (1 - mean)).mean(axis=(0, 1)) / (total + 1)
+        variance = mean.var(axis=(0, 1)) + (mean * (1 - mean) / (total + 1)).mean(axis=(0, 1))
         return mean.mean(axis=(0, 1)), np.sqrt(variance)
 
     def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
-        return counts.quantiles(self.chain.counts, self.n, self.concentration, q)
+        return counts.quantiles(self.chain.counts, self.concentration, q)
 
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         return [counts.draw(self.chain.counts, self.concentration, size, rng)]

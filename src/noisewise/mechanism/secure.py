@@ -10,6 +10,8 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.privacy import Cost, smallest_scale
 
 INT64 = 2**63
+MOST_SUM = 2**62
+"""A sum whose size is not public is clipped here, before its noise."""
 HEADROOM = 200
 """OpenDP saturates at 64 bits. Noise beyond this many scales has probability e^-200."""
 
@@ -54,7 +56,7 @@ def gaussian_scale(squared: int, rho: Decimal) -> float:
 
 
 def _check_size(scale: float) -> None:
-    if not scale * HEADROOM < INT64:
+    if not scale * HEADROOM < INT64 - MOST_SUM:
         raise UnsupportedCombination(
             "the noise for this cost does not fit in 64-bit whole numbers; raise epsilon or rho, or narrow the bounds."
         )

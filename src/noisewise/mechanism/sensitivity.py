@@ -1,8 +1,10 @@
-"""How far one record can move the integer statistics: the largest distance between two records' contributions.
+"""How far one record can move the integer statistics. Everything is a whole number, so nothing here is rounded.
 
-Neighbours replace one record by another. Everything is a whole number, so nothing here is rounded.
+Neighbours replace one record by another: `l1` and `l2_squared` are the largest distance between two contributions. Or they
+add or remove one: `l1_of_record` and `l2_squared_of_record` are the largest size of one.
 """
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -34,6 +36,35 @@ def l2_squared(lattice: Lattice) -> int:
     if isinstance(lattice, Standardised):
         return _parabola_diameter(lattice.TOP)
     return sum((hi - lo) ** 2 for lo, hi in lattice.ranges)
+
+
+def l1_of_record(lattice: Lattice) -> int:
+    """The largest L1 norm of what one record contributes, the offset included. Tight for one statistic, counts and (u, u^2)."""
+    if isinstance(lattice, Counts):
+        return 1
+    return sum(max(abs(lo), abs(hi)) for lo, hi in lattice.ranges)
+
+
+def l2_squared_of_record(lattice: Lattice) -> int:
+    """The square of the largest L2 norm of what one record contributes."""
+    if isinstance(lattice, Counts):
+        return 1
+    return sum(max(abs(lo), abs(hi)) ** 2 for lo, hi in lattice.ranges)
+
+
+def of_release(lattice: Lattice, neighbours: str, gaussian: bool) -> tuple[int, int]:
+    """How many steps a record adds to the released count (0 without one), and how far it moves all: L1, or L2 squared.
+
+    Where n is not public, a record moves the count, in steps of 1/weight, as far as it can move the statistics: half of the
+    budget goes to each. The counts of a categorical add up to a noisy count by themselves.
+    """
+    if neighbours == "replace_one":
+        return 0, l2_squared(lattice) if gaussian else l1(lattice)
+    size = l2_squared_of_record(lattice) if gaussian else l1_of_record(lattice)
+    if isinstance(lattice, Counts):
+        return 0, size
+    weight = math.isqrt(size - 1) + 1 if gaussian else size
+    return weight, size + (weight**2 if gaussian else weight)
 
 
 @lru_cache

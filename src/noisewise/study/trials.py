@@ -7,19 +7,20 @@ U is exact, or a stream of draws, among which the truth is ranked.
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
-from noisewise.artifact import Release, observe
+from noisewise.artifact import NoisyCount, Release, observe
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference import baselines, counts, gibbs
 from noisewise.inference.evidence import gather
 from noisewise.inference.infer import Posteriors, infer_many
 from noisewise.inference.views import LineView, SheetView
 from noisewise.mechanism import sensitivity
-from noisewise.mechanism.lattice import Plain, lattice_for
+from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
-from noisewise.model.arrays import FloatArray
+from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.families import Bernoulli, Categorical, Exponential
 from noisewise.model.family import Family
@@ -27,6 +28,8 @@ from noisewise.model.priors import Beta, Dirichlet, Gamma, Prior
 
 METHODS = ("auto", "exact", "collapsed", "gibbs", "gibbs-paper", "naive", "naive-untruncated", "ops", "non-private")
 DENSITIES = ("auto", "exact", "collapsed")
+MOST_DRAWN_N = 1 << 14
+"""A prior of n is cut off here."""
 MOST_RECORDS = 1 << 22
 """Synthetic records that are held at once."""
 THIN, SETTLE = 6, 120
@@ -49,13 +52,16 @@ class Setting:
     """Instead of bounds: each trial's own, which hold this share of its own population, as in the paper. No release has such."""
     normal: bool = False
     """Whether the noise is normal; epsilon is then a rho."""
+    n_prior: Prior | None = None
+    """Where given, n is drawn from it in every trial, and not public: neighbours add or remove a record."""
 
     def describe(self) -> str:
         """One line that tells this setting from any other."""
         bounds = "" if self.bounds is None else f" {self.bounds.outside} [{self.bounds.lower!r}, {self.bounds.upper!r}]"
         own = "" if self.middle is None else f" own bounds {self.middle}"
         cost = f"{'rho' if self.normal else 'epsilon'}={self.epsilon!r}"
-        return f"{self.family.describe()} ~ {self.prior}{bounds}{own} n={self.n} {cost}"
+        size = f"n={self.n}" if self.n_prior is None else f"n ~ {self.n_prior}"
+        return f"{self.family.describe()} ~ {self.prior}{bounds}{own} {size} {cost}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,16 @@ class Sample:
     full: FloatArray  # (trials, d): sums of t(x) over all records, without bounds
     releases: list[Release]
     prior: Prior  # of all trials, or with one hyperparameter for each
+    n_prior: Prior | None = None
+
+
+def _sizes(setting: Setting, trials: int, rng: np.random.Generator) -> IntArray:
+    if setting.n_prior is None:
+        return np.full(trials, setting.n)
+    whole = np.arange(MOST_DRAWN_N)
+    with np.errstate(all="ignore"):
+        weight = np.exp(setting.n_prior.log_density(np.maximum(whole, 1e-300)[:, None]))
+    return rng.choice(whole, trials, p=weight / weight.sum())
 
 
 def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
@@ -77,31 +93,37 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
     if setting.middle is not None:
         bounds, theta, prior = _own_bounds(setting, theta)
     lattice = lattice_for(_releasable(family), bounds)
+    n = _sizes(setting, trials, rng)
     sums, full = np.empty((trials, len(lattice.step))), np.empty((trials, family.dimension))
     if isinstance(family, Bernoulli):
-        sums[:] = full[:] = rng.binomial(setting.n, theta)
+        sums[:] = full[:] = rng.binomial(n[:, None], theta)
     elif isinstance(family, Categorical):
-        sums[:] = full[:] = np.stack([rng.multinomial(setting.n, p / p.sum()) for p in theta])
+        sums[:] = full[:] = np.stack([rng.multinomial(size, p / p.sum()) for size, p in zip(n, theta, strict=True)])
     else:
-        size = max(1, MOST_RECORDS // setting.n)
-        offset = np.array(lattice.offset) if isinstance(lattice, Plain) else 0
-        for start in range(0, trials, size):
-            rows = slice(start, start + size)
-            x = family.simulate(rng, theta[rows], setting.n)
-            sums[rows] = np.stack([k.sum(axis=1) for k in lattice.integers(x, np)], axis=1) + setting.n * offset
-            full[rows] = np.stack([np.asarray(t, dtype=float).sum(axis=1) for t in family.statistic(x, np)], axis=1)
-    step = np.array(lattice.step)
-    if setting.normal:
-        scale = np.sqrt(sensitivity.l2_squared(lattice) / (2 * setting.epsilon))
-    else:
-        scale = sensitivity.l1(lattice) / setting.epsilon
-    noise = (DiscreteGaussian if setting.normal else DiscreteLaplace)(tuple(scale * step), tuple(step))
+        batch = max(1, MOST_RECORDS // max(int(n.max()), 1))
+        for start in range(0, trials, batch):
+            rows = slice(start, start + batch)
+            x = family.simulate(rng, theta[rows], int(n[rows].max()))
+            there = np.arange(x.shape[1]) < n[rows, None]
+            sums[rows] = np.stack([(k * there).sum(axis=1) for k in lattice.integers(x, np)], axis=1)
+            sums[rows] += n[rows, None] * np.array(lattice.offset)
+            full[rows] = np.stack([(np.asarray(t, dtype=float) * there).sum(axis=1) for t in family.statistic(x, np)], axis=1)
+    step, law = np.array(lattice.step), DiscreteGaussian if setting.normal else DiscreteLaplace
+    neighbours = "replace_one" if setting.n_prior is None else "add_remove"
+    weight, distance = sensitivity.of_release(lattice, neighbours, setting.normal)
+    scale = np.sqrt(distance / (2 * setting.epsilon)) if setting.normal else distance / setting.epsilon
+    noise = law(tuple(scale * step), tuple(step))
     y = sums * step + noise.simulate(rng, trials)
+    counts: list[NoisyCount | None] = [None] * trials
+    if weight:
+        of_count = law(scale / weight, 1 / weight)
+        counts = [NoisyCount(float(value), of_count) for value in n + of_count.simulate(rng, trials)[:, 0]]
+    common: dict[str, Any] = {"family": family, "noise": noise, "bounds": bounds, "coordinates": lattice.coordinates}
     releases = [
-        observe(family=family, n=setting.n, statistic=row, noise=noise, bounds=bounds, coordinates=lattice.coordinates)  # type: ignore[arg-type]
-        for row in y
+        observe(n=int(size) if setting.n_prior is None else None, count=count, statistic=row, **common)
+        for size, count, row in zip(n, counts, y, strict=True)
     ]
-    return Sample(theta, full, releases, prior)
+    return Sample(theta, full, releases, prior, setting.n_prior)
 
 
 def _check_truths(family: Family, theta: FloatArray) -> None:
@@ -169,7 +191,7 @@ def _posteriors(sample: Sample, method: str, rng: np.random.Generator) -> Poster
         priors: Prior | list[Prior] = [Gamma(float(a), float(b)) for a, b in zip(own.shape, own.rate, strict=True)]  # type: ignore[arg-type]
     else:
         priors = own
-    return infer_many(sample.releases, priors, method=method, seed=int(rng.integers(2**63)))
+    return infer_many(sample.releases, priors, method=method, n_prior=sample.n_prior, seed=int(rng.integers(2**63)))
 
 
 def _below(posteriors: Posteriors, parameter: int, truth: FloatArray) -> FloatArray:
@@ -263,5 +285,7 @@ def _sweeps(setting: Setting, sample: Sample, rng: np.random.Generator, thin: in
     state = counts.start(y, setting.n, a, rng)
     for step in range(10**9):
         state = counts.sweep(state, y, a, noise, rng)
+        if sample.n_prior is not None:
+            state = counts.resize(state, y, a, noise, rng, sample.n_prior)
         if step >= SETTLE and step % thin == 0:
             yield Dirichlet(a + state).draw(rng, len(state))
