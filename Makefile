@@ -22,6 +22,7 @@ check: .venv/ready
 	$(BIN)/lint-imports
 
 test: check
+	@command -v java > /dev/null || echo "Without Java 17 the tests on Spark are skipped: apt-get install openjdk-17-jre-headless"
 	$(BIN)/pytest -n 2
 
 bench: .venv/ready

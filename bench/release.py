@@ -33,11 +33,11 @@ def make_rows(rows: int) -> Path:
 
 def lattice_sums(path: Path) -> None:
     from noisewise import Bounds, families
-    from noisewise.curator.statistics import Column
+    from noisewise.curator.statistics import Held
     from noisewise.mechanism.lattice import lattice_for
 
     family = families.Normal()
-    Column.open(path, "x", family).sums(lattice_for(family, Bounds(LOWER, UPPER, outside="clamp")))
+    Held.open(path, "x", family).sums(lattice_for(family, Bounds(LOWER, UPPER, outside="clamp")))[0]
 
 
 def plain_sums(path: Path) -> None:

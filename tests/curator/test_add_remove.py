@@ -15,7 +15,7 @@ from conftest import FALSE_ALARM
 from noisewise import Bounds, PrivateBounds, families, priors
 from noisewise.cli.main import run
 from noisewise.curator.plan import Plan
-from noisewise.curator.statistics import Column
+from noisewise.curator.statistics import Held
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.privacy import concentrated, pure
 
@@ -38,7 +38,7 @@ FAMILIES = [
 def whole(plan: Plan, records: list[Any]) -> np.ndarray:
     """What is released of a table before its noise, in lattice steps."""
     frame = pd.DataFrame({"x": pd.Series(records, dtype=object)})
-    n, sums = Column.open(frame, "x", plan.family).sums(plan.lattice)
+    n, sums = Held.open(frame, "x", plan.family).sums(plan.lattice)[0]
     count = [n * plan.count_weight] if plan.count_weight else []
     return np.array(count + [value + n * offset for value, offset in zip(sums, plan.lattice.offset, strict=True)], dtype=float)
 

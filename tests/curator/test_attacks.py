@@ -22,7 +22,7 @@ from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
 from noisewise.curator import csvfile
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.statistics import Column
+from noisewise.curator.statistics import Held
 from noisewise.errors import OutputError, RecordsError
 from noisewise.mechanism import privacy
 from noisewise.mechanism.lattice import lattice_for
@@ -32,7 +32,7 @@ from noisewise.mechanism.privacy import Cost, pure
 def sums(
     records: Any, family: families.Family, bounds: Bounds | None = None, missing: float | None = None
 ) -> tuple[int, list[int]]:
-    return Column.open(records, "x", family).sums(lattice_for(family, bounds, missing))
+    return Held.open(records, "x", family).sums(lattice_for(family, bounds, missing))[0]
 
 
 def test_a_collation_of_the_users_merges_no_labels() -> None:

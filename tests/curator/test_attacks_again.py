@@ -21,7 +21,7 @@ from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
 from noisewise.curator import records
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.statistics import Column
+from noisewise.curator.statistics import Held
 from noisewise.errors import RecordsError, UnsavedRelease, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import pure
@@ -29,7 +29,7 @@ from noisewise.mechanism.privacy import pure
 
 def counts(table: Any, *labels: str) -> list[int]:
     family = families.Categorical(labels, other=labels[-1])
-    return Column.open(table, "x", family).sums(lattice_for(family, None))[1]
+    return Held.open(table, "x", family).sums(lattice_for(family, None))[0][1]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisewise import Bounds, families
-from noisewise.curator.statistics import Column
+from noisewise.curator.statistics import Held
 from noisewise.mechanism.lattice import lattice_for
 from tables import FORMS, table
 
@@ -94,7 +94,7 @@ SETTINGS = [
 
 
 def sums(records: Any, family: families.Family, bounds: Bounds | None) -> tuple[int, list[int]]:
-    return Column.open(records, "x", family).sums(lattice_for(family, bounds))
+    return Held.open(records, "x", family).sums(lattice_for(family, bounds))[0]
 
 
 def as_number(value: Any) -> float:

@@ -14,7 +14,7 @@ import pytest
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
-from noisewise.curator.statistics import Column
+from noisewise.curator.statistics import Held
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import lattice_for
 
@@ -168,7 +168,7 @@ BASES = {
 def test_one_changed_value_in_pandas_moves_no_other_record(base: str) -> None:
     """Whatever dtype the change gives the column, n stands and the sums move by at most the sensitivity."""
     before = pd.DataFrame({"x": BASES[base]})
-    unchanged = [Column.open(before, "x", family).sums(lattice_for(family, bounds)) for family, bounds in SETTINGS]
+    unchanged = [Held.open(before, "x", family).sums(lattice_for(family, bounds))[0] for family, bounds in SETTINGS]
     for value in OBJECTS:
         values = list(BASES[base])
         values[2] = value
@@ -178,7 +178,7 @@ def test_one_changed_value_in_pandas_moves_no_other_record(base: str) -> None:
         for after in frames:
             for (family, bounds), (n0, s0) in zip(SETTINGS, unchanged, strict=True):
                 lattice = lattice_for(family, bounds)
-                n1, s1 = Column.open(after, "x", family).sums(lattice)
+                n1, s1 = Held.open(after, "x", family).sums(lattice)[0]
                 assert n0 == n1 == 5
                 assert sum(abs(a - b) for a, b in zip(s0, s1, strict=True)) <= sensitivity.l1(lattice), (
                     value,
@@ -247,7 +247,7 @@ def test_a_signalling_nan_is_missing() -> None:
     """pandas guesses no dtype for it, so it comes as an object."""
     column = pd.Series([decimal.Decimal("sNaN"), decimal.Decimal("2")], dtype=object).to_frame("x")
     family, bounds = families.Poisson(), Bounds(0, 9, outside="clamp")
-    assert Column.open(column, "x", family).sums(lattice_for(family, bounds, 3)) == (2, [5])
+    assert Held.open(column, "x", family).sums(lattice_for(family, bounds, 3))[0] == (2, [5])
 
 
 def test_private_bounds_never_raise_whatever_the_records(tmp_path: Path) -> None:

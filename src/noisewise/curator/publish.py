@@ -10,6 +10,7 @@ from noisewise.artifact import NoisyCount, Privacy, Release, rehearse_file
 from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.plan import Plan, asked_cost, check_settings, total
+from noisewise.curator.spread import open_column
 from noisewise.curator.statistics import Column, rehearse
 from noisewise.errors import LedgerError, OutputError, UnsavedRelease, UnsupportedCombination
 from noisewise.files import check_writable
@@ -40,7 +41,8 @@ def release(
 ) -> Release:
     """Publish the noisy statistic of one column at a cost of epsilon, recorded in the ledger before any noise is drawn.
 
-    records: a path to a .csv or .parquet file, or a pandas, polars, pyarrow or DuckDB table.
+    records: a path to a .csv or .parquet file, a pandas, polars, pyarrow or DuckDB table, or a Spark or Dask frame, which is
+        summed where it lies: noisewise must be installed where the engine's Python workers run.
     column: the name of the column.
     family: the model of a record, such as families.Exponential() or families.Categorical(["a", "b"], other="b").
     epsilon: the privacy cost; a number or, to the digit, text such as "0.1". Alone it is pure, by Laplace noise.
@@ -121,7 +123,7 @@ def prepare(
             raise LedgerError("a release that is charged to a ledger needs --dataset NAME (dataset= in Python), its budget's name.")
         account = book.check(dataset, total(own, for_bounds))
     return Prepared(
-        column=Column.open(records, column, family),
+        column=open_column(records, column, family),
         name=column,
         bounds=bounds,
         bounds_epsilon=for_bounds,
@@ -171,9 +173,9 @@ class Prepared:
                 check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)  # holds for every choice of bounds
             spend = self._spend()
             plan = self._within(self._choose(valid, counts, grid))
-            n, sums = self.column.sums(plan.lattice)
+            ((n, sums),) = self.column.sums(plan.lattice)
         else:
-            n, sums = self.column.sums(plan.lattice)
+            ((n, sums),) = self.column.sums(plan.lattice)
             if plan.neighbours == "replace_one":
                 check_headroom(n, plan.lattice.ranges, plan.scale)
             spend = self._spend()

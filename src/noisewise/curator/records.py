@@ -1,4 +1,4 @@
-"""Records from wherever they are, as one DuckDB column of numbers or of text.
+"""Records from wherever they are, as DuckDB columns of numbers or of text.
 
 What a value means does not depend on the column's type, because one changed record can change that type (a null turns
 pandas integers into floats, a word turns them into objects). As a number: true is 1, false is 0, text is parsed by
@@ -9,7 +9,7 @@ import glob
 import numbers
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
@@ -22,8 +22,10 @@ from noisewise.curator import csvfile
 from noisewise.errors import RecordsError
 
 Wanted = Literal["number", "text"]
+Columns: TypeAlias = Mapping[str, tuple[str, Wanted]]
+"""What is read: the column and the form wanted of it, under a name of ours."""
 Source: TypeAlias = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
-"""Gives the records anew, lazily, on a connection: a relation with one column `value`."""
+"""Gives the records anew, lazily, on a connection: a relation with the columns under our names."""
 T = TypeVar("T")
 
 UNREADABLE = "the records cannot be read; check that the file is whole and of the kind that its name says."
@@ -64,12 +66,12 @@ def connect() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(":memory:", config=safe)
 
 
-def open_column(records: Any, column: str, wanted: Wanted) -> Source:
-    """The column as a source of `value`: a DOUBLE, or the key of a label as VARCHAR. NULL is missing, and so is NaN."""
+def open_columns(records: Any, columns: Columns) -> Source:
+    """The columns under our names: each a DOUBLE, or the key of a label as VARCHAR. NULL is missing, and so is NaN."""
     if isinstance(records, (str, os.PathLike)):
-        return _file(Path(records), column, wanted)
+        return _file(Path(records), columns)
     if isinstance(records, duckdb.DuckDBPyRelation):
-        return _relation(records, column, wanted)
+        return _relation(records, columns)
     for package, kinds, opened in (
         ("pandas", ("DataFrame",), _pandas),
         ("polars", ("DataFrame", "LazyFrame"), _polars),
@@ -77,11 +79,16 @@ def open_column(records: Any, column: str, wanted: Wanted) -> Source:
     ):
         module = sys.modules.get(package)  # who holds such a table has imported it
         if module is not None and isinstance(records, tuple(getattr(module, kind) for kind in kinds)):
-            return opened(records, column, wanted)
+            return opened(records, columns)
     raise RecordsError(
         f"records of type {type(records).__qualname__} are not supported; give a path to a .csv or .parquet file, a pandas "
-        "or polars frame, a pyarrow table or a DuckDB relation."
+        "or polars frame, a pyarrow table, a DuckDB relation, a Spark or a Dask frame."
     )
+
+
+def _check_columns(names: list[str], columns: Columns) -> None:
+    for column, _ in columns.values():
+        _check_column(names, column)
 
 
 def _check_column(names: list[str], column: str) -> None:
@@ -92,7 +99,7 @@ def _check_column(names: list[str], column: str) -> None:
         )  # others are not shown: of a file without a header they are a record
 
 
-def _file(path: Path, column: str, wanted: Wanted) -> Source:
+def _file(path: Path, columns: Columns) -> Source:
     try:
         if not path.is_file():
             raise RecordsError(f"{path} is a folder; give a file." if path.is_dir() else f"there is no file {path}.")
@@ -103,48 +110,51 @@ def _file(path: Path, column: str, wanted: Wanted) -> Source:
     literal = glob.escape(str(path))  # a * in a file's name is no pattern, and c0=5 in a folder's name no column
     if path.suffix.lower() in (".parquet", ".pq"):
         fault = f"{path} is not a readable Parquet file."
-        return _typed(lambda connection: connection.read_parquet(literal, hive_partitioning=False), column, wanted, fault)
+        return _typed(lambda connection: connection.read_parquet(literal, hive_partitioning=False), columns, fault)
     if path.suffix.lower() == ".csv":
-        return _csv(path, literal, column, wanted)
+        return _csv(path, literal, columns)
     raise RecordsError(f"{path} is neither .csv nor .parquet; convert it, or give a table from Python.")
 
 
-def _csv(path: Path, literal: str, column: str, wanted: Wanted) -> Source:
+def _csv(path: Path, literal: str, columns: Columns) -> Source:
     names = shielded(lambda: csvfile.header(path), csvfile.BROKEN_CSV)
-    if names.count(column) != 1:
-        raise RecordsError(
-            f"the first line of {path} must name the column {column!r} once, with commas between the names; check both."
-        )
-    position = names.index(column)
-    return _typed(lambda connection: csvfile.read(connection, literal, len(names)), f"c{position}", wanted, csvfile.BROKEN_CSV)
+    for column, _ in columns.values():
+        if names.count(column) != 1:
+            raise RecordsError(
+                f"the first line of {path} must name the column {column!r} once, with commas between the names; check both."
+            )
+    placed: Columns = {ours: (f"c{names.index(column)}", wanted) for ours, (column, wanted) in columns.items()}
+    return _typed(lambda connection: csvfile.read(connection, literal, len(names)), placed, csvfile.BROKEN_CSV)
 
 
-def _polars(records: Any, column: str, wanted: Wanted) -> Source:
+def _polars(records: Any, columns: Columns) -> Source:
     schema = shielded(records.collect_schema)
-    _check_column(list(schema.names()), column)
+    _check_columns(list(schema.names()), columns)
 
     def collect() -> Any:
-        one = records.lazy().select(column)
-        strange = str(schema[column]) in ("Float16", "Int128", "UInt128")  # to DuckDB
-        return (one.cast(float) if strange else one).collect()
+        chosen = list(dict.fromkeys(column for column, _ in columns.values()))
+        strange = [name for name in chosen if str(schema[name]) in ("Float16", "Int128", "UInt128")]  # to DuckDB
+        return records.lazy().select(chosen).cast(dict.fromkeys(strange, float)).collect()
 
     frame = shielded(collect)
-    return _typed(lambda connection: connection.from_arrow(frame), column, wanted, _wrong_type(column))
+    return _typed(lambda connection: connection.from_arrow(frame), columns, _wrong_types(columns))
 
 
-def _pyarrow(records: Any, column: str, wanted: Wanted) -> Source:
+def _pyarrow(records: Any, columns: Columns) -> Source:
     import pyarrow as pa
 
-    _check_column(list(records.schema.names), column)
+    _check_columns(list(records.schema.names), columns)
 
     def known() -> Any:
-        kind = records.schema.field(column).type
-        one = pa.table({column: records.column(column)})
-        unknown = pa.types.is_float16(kind) or pa.types.is_decimal256(kind)  # to DuckDB
-        return one.cast(pa.schema([(column, pa.float64())])) if unknown else one
+        made = {}
+        for column, _ in columns.values():
+            kind, one = records.schema.field(column).type, records.column(column)
+            unknown = pa.types.is_float16(kind) or pa.types.is_decimal256(kind)  # to DuckDB
+            made[column] = one.cast(pa.float64()) if unknown else one
+        return pa.table(made)
 
     table = shielded(known)
-    return _typed(lambda connection: connection.from_arrow(table), column, wanted, _wrong_type(column))
+    return _typed(lambda connection: connection.from_arrow(table), columns, _wrong_types(columns))
 
 
 class _Stream:
@@ -157,43 +167,49 @@ class _Stream:
         return self._relation.__arrow_c_stream__(requested_schema)
 
 
-def _relation(records: duckdb.DuckDBPyRelation, column: str, wanted: Wanted) -> Source:
+def _relation(records: duckdb.DuckDBPyRelation, columns: Columns) -> Source:
     """Read on a connection of our own: the user's may have a collation that merges labels, or settings that make 1/0 an error."""
     names = shielded(lambda: list(records.columns), "the relation cannot be read; is its connection open?")
-    _check_column(names, column)
-    if [name.casefold() for name in names].count(column.casefold()) > 1:
-        raise RecordsError(f"another column's name differs from {column!r} only in case; DuckDB takes them for one. Rename one.")
-    kind = shielded(lambda: _kind(records, column))
-    if kind not in (*_TEXT, *_NUMBERS, "BOOLEAN"):
-        raise RecordsError(_wrong_type(column))
-    name = _quoted(column)
-    plain = f"CAST({name} AS VARCHAR)" if kind in _TEXT else f"TRY_CAST({name} AS DOUBLE)" if kind in _NUMBERS else name
-    stream = _Stream(shielded(lambda: records.project(f"{plain} AS value")))
-    return _typed(lambda connection: connection.from_arrow(stream), "value", wanted, UNREADABLE)
+    _check_columns(names, columns)
+    plain = []
+    for ours, (column, _) in columns.items():
+        if [name.casefold() for name in names].count(column.casefold()) > 1:
+            raise RecordsError(f"another column's name differs from {column!r} only in case: one to DuckDB. Rename one.")
+        kind, name = shielded(lambda column=column: _kind(records, column)), _quoted(column)  # type: ignore[misc]
+        if kind not in (*_TEXT, *_NUMBERS, "BOOLEAN"):
+            raise RecordsError(_wrong_type(column))
+        value = f"CAST({name} AS VARCHAR)" if kind in _TEXT else f"TRY_CAST({name} AS DOUBLE)" if kind in _NUMBERS else name
+        plain.append(f"{value} AS {ours}")
+    stream = _Stream(shielded(lambda: records.project(", ".join(plain))))
+    ours_alone: Columns = {ours: (ours, wanted) for ours, (_, wanted) in columns.items()}
+    return _typed(lambda connection: connection.from_arrow(stream), ours_alone, UNREADABLE)
 
 
-def _typed(read: Source, column: str, wanted: Wanted, fault: str) -> Source:
-    """`value` from a column whose type is declared by a schema; a type that holds no numbers and no text is refused."""
+def _typed(read: Source, columns: Columns, fault: str) -> Source:
+    """Columns whose types are declared by a schema; a type that holds no numbers and no text is refused."""
 
-    def schema() -> tuple[list[str], str]:
+    def schema() -> tuple[list[str], dict[str, str]]:
         with connect() as connection:
             table = read(connection)
-            return list(table.columns), _kind(table, column)
+            return list(table.columns), {column: _kind(table, column) for column, _ in columns.values()}
 
-    names, kind = shielded(schema, fault)
-    _check_column(names, column)
-    name = _quoted(column)
-    if kind in _TEXT:
-        text = f"CAST({name} AS VARCHAR)"
-        value = key_of_text(text) if wanted == "text" else _number_of_text(text)
-    elif kind == "BOOLEAN" and wanted == "text":
-        value = f"CAST({name} AS VARCHAR)"
-    elif kind in ("BOOLEAN", *_NUMBERS):
-        number = name if kind == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
-        value = number if wanted == "number" else _key_of_number(number)
-    else:
-        raise RecordsError(_wrong_type(column))
-    return lambda connection: read(connection).project(f"{value} AS value")
+    names, kinds = shielded(schema, fault)
+    _check_columns(names, columns)
+    values = []
+    for ours, (column, wanted) in columns.items():
+        kind, name = kinds[column], _quoted(column)
+        if kind in _TEXT:
+            text = f"CAST({name} AS VARCHAR)"
+            value = key_of_text(text) if wanted == "text" else _number_of_text(text)
+        elif kind == "BOOLEAN" and wanted == "text":
+            value = f"CAST({name} AS VARCHAR)"
+        elif kind in ("BOOLEAN", *_NUMBERS):
+            number = name if kind == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
+            value = number if wanted == "number" else _key_of_number(number)
+        else:
+            raise RecordsError(_wrong_type(column))
+        values.append(f"{value} AS {ours}")
+    return lambda connection: read(connection).project(", ".join(values))
 
 
 def _kind(table: duckdb.DuckDBPyRelation, column: str) -> str:
@@ -208,6 +224,10 @@ def _quoted(column: str) -> str:
 
 def _wrong_type(column: str) -> str:
     return f"column {column!r} has a type that holds neither numbers nor text; choose another column."
+
+
+def _wrong_types(columns: Columns) -> str:
+    return _wrong_type(next(iter(columns.values()))[0])
 
 
 def _number_of_text(text: str) -> str:
@@ -229,26 +249,34 @@ def _key_of_number(number: str) -> str:
     return f"CASE WHEN NOT isnan({number}) THEN 'number ' || CAST({number} + 0 AS VARCHAR) END"  # + 0: no negative zero
 
 
-def _pandas(records: Any, column: str, wanted: Wanted) -> Source:
+def _pandas(records: Any, columns: Columns) -> Source:
     """pandas has no schema to trust: whatever the dtype, each value is taken for what it is, and nothing is refused."""
     import pandas
 
-    _check_column(list(records.columns), column)
-    series = records[column]
+    _check_columns(list(records.columns), columns)
 
-    def values() -> Any:
+    def values(column: str, wanted: Wanted) -> tuple[Any, Any]:
+        series = records[column]
         if getattr(series.dtype, "kind", "O") in ("iuf" if wanted == "text" else "biuf"):
-            return pandas.DataFrame({"number": series.to_numpy(dtype="float64", na_value=np.nan)})
+            return series.to_numpy(dtype="float64", na_value=np.nan), None
         pairs = [_value(item, wanted) for item in series.to_numpy(dtype=object)]
         texts = np.empty(len(pairs), dtype=object)  # filled one by one: NumPy and pandas would guess a type
         texts[:] = [text for _, text in pairs]
-        return pandas.DataFrame({"number": np.array([number for number, _ in pairs], dtype="float64"), "text": texts})
+        return np.array([number for number, _ in pairs], dtype="float64"), texts
 
-    frame = shielded(values)
-    number = "CASE WHEN NOT isnan(number) THEN number END"
-    text = "CAST(text AS VARCHAR)" if "text" in frame else "NULL::VARCHAR"
-    value = f"{number}, {_number_of_text(text)}" if wanted == "number" else f"{_key_of_number(number)}, {key_of_text(text)}"
-    return lambda connection: connection.from_df(frame).project(f"coalesce({value}) AS value")
+    held: dict[str, Any] = {}
+    chosen = []
+    for ours, (column, wanted) in columns.items():
+        numbers_of, texts = shielded(lambda column=column, wanted=wanted: values(column, wanted))  # type: ignore[misc]
+        held[f"{ours}_number"] = numbers_of
+        if texts is not None:
+            held[f"{ours}_text"] = texts
+        number = f"CASE WHEN NOT isnan({ours}_number) THEN {ours}_number END"
+        text = "NULL::VARCHAR" if texts is None else f"CAST({ours}_text AS VARCHAR)"
+        either = f"{number}, {_number_of_text(text)}" if wanted == "number" else f"{_key_of_number(number)}, {key_of_text(text)}"
+        chosen.append(f"coalesce({either}) AS {ours}")
+    frame = shielded(lambda: pandas.DataFrame(held))
+    return lambda connection: connection.from_df(frame).project(", ".join(chosen))
 
 
 def _value(item: Any, wanted: Wanted) -> tuple[float, str | None]:

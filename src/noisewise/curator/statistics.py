@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import duckdb
 import numpy as np
@@ -12,64 +12,105 @@ from duckdb import ColumnExpression, ConstantExpression, FunctionExpression
 
 from noisewise.curator import columns
 from noisewise.curator.csvfile import BROKEN_CSV
-from noisewise.curator.records import UNREADABLE, Source, Wanted, connect, key_of_text, open_column, shielded
+from noisewise.curator.records import UNREADABLE, Source, Wanted, connect, key_of_text, open_columns, shielded
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.lattice import Counts, Lattice, Plain
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
 
-VALUE = ColumnExpression("value")
+VALUE, GROUP = ColumnExpression("value"), ColumnExpression("belongs")
 COUNT = FunctionExpression("count")
+Sums = tuple[int, list[int]]
+"""n and, for each statistic, the sum of the records' integer contributions less their offsets."""
+
+
+class Column(Protocol):
+    """One column of records, and maybe a second one that says which group a record belongs to."""
+
+    def count(self) -> int:
+        """n, the number of records."""
+
+    def sums(self, lattice: Lattice) -> list[Sums]:
+        """For each group; without groups, one for all records."""
+
+    def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
+        """n, and how many records x have floor((x - lower)/width) + 1 at most 0, 1, ..., at least `bins`; missing ones in none."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column of records, read anew by every pass; every pass goes through the shield."""
+class Held:
+    """A column that DuckDB reads, anew for every pass; every pass goes through the shield."""
 
     source: Source
     fault: str
     labels: tuple[str | float, ...] = ()
     """Of a categorical family: what each label is matched by."""
+    groups: tuple[str, ...] | None = None
+    """What each group is matched by."""
 
     @classmethod
-    def open(cls, records: object, column: str, family: Family) -> "Column":
+    def open(
+        cls, records: object, column: str, family: Family, by: str | None = None, groups: tuple[Label, ...] | None = None
+    ) -> "Held":
         """The column in the form that the family counts or sums."""
         labels = _label_keys(family.labels) if isinstance(family, Categorical) else ()
-        wanted: Wanted = "text" if labels and isinstance(labels[0], str) else "number"
+        columns: dict[str, tuple[str, Wanted]] = {"value": (column, "text" if labels and isinstance(labels[0], str) else "number")}
+        if by is not None:
+            columns["belongs"] = (by, "text")
         is_csv = isinstance(records, (str, os.PathLike)) and Path(records).suffix.lower() == ".csv"
-        return cls(open_column(records, column, wanted), BROKEN_CSV if is_csv else UNREADABLE, labels)
+        keys = None if groups is None else text_keys(groups, "groups")
+        return cls(open_columns(records, columns), BROKEN_CSV if is_csv else UNREADABLE, labels, keys)
 
     def count(self) -> int:
-        """n, the public number of records."""
         return int(self._rows(lambda records: records.aggregate([COUNT]))[0][0])
 
-    def sums(self, lattice: Lattice) -> tuple[int, list[int]]:
-        """n and, for each statistic, the sum of the records' integer contributions less their offsets."""
+    def sums(self, lattice: Lattice) -> list[Sums]:
         if isinstance(lattice, Counts):
             return self._label_counts(lattice.family)
         named = [part.alias(f"k{j}") for j, part in enumerate(lattice.integers(VALUE, columns))]
         totals = [FunctionExpression("sum", ColumnExpression(f"k{j}")) for j in range(len(named))]
-        ((n, *sums),) = self._rows(lambda records: records.select(*named).aggregate([COUNT, *totals]))
-        return n, [int(total or 0) for total in sums]  # the sum over no records is NULL
+        if self.groups is None:
+            ((n, *sums),) = self._rows(lambda records: records.select(*named).aggregate([COUNT, *totals]))
+            return [(n, [int(total or 0) for total in sums])]  # the sum over no records is NULL
+        rows = self._rows(lambda records: self._listed(records).select(GROUP, *named).aggregate([GROUP, COUNT, *totals], "belongs"))
+        found = {group: (int(n), [int(total) for total in sums]) for group, n, *sums in rows}
+        return [found.get(group, (0, [0] * len(named))) for group in self.groups]
 
-    def bin_counts(self, lower: float, width: float, bins: int) -> tuple[int, list[int]]:
-        """n, and how many records x have floor((x - lower)/width) + 1 at most 0, 1, ..., at least `bins`; missing ones in none."""
+    def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
         index = columns.floor((VALUE - lower) * (1 / width)) + 1.0
         index = columns.where(index < 0.0, 0.0, columns.where(index > float(bins), float(bins), index))
         index = columns.astype(columns.where(~columns.isnan(VALUE), index, -1.0), "int64").alias("value")
         found = dict(self._rows(lambda records: records.select(index).aggregate([VALUE, COUNT], "value")))
         return sum(found.values()), [int(found.get(index, 0)) for index in range(bins + 1)]
 
-    def _label_counts(self, family: Categorical) -> tuple[int, list[int]]:
+    def _label_counts(self, family: Categorical) -> list[Sums]:
         """n, and the records with each listed label; whatever is left of n is `other`."""
-        listed = columns.where(VALUE.isin(*[ConstantExpression(label) for label in self.labels]), VALUE, None)
-        found = dict(self._rows(lambda records: records.select(listed.alias("value")).aggregate([VALUE, COUNT], "value")))
-        n = sum(found.values())
-        counts = [int(found.get(label, 0)) for label in self.labels]
+        listed = columns.where(VALUE.isin(*[ConstantExpression(label) for label in self.labels]), VALUE, None).alias("value")
+        if self.groups is None:
+            rows = self._rows(lambda records: records.select(listed).aggregate([VALUE, COUNT], "value"))
+            found: dict[str | None, dict[Any, int]] = {None: dict(rows)}
+        else:
+            both = self._rows(
+                lambda records: self._listed(records).select(GROUP, listed).aggregate([GROUP, VALUE, COUNT], "belongs, value")
+            )
+            found = {}
+            for group, value, n in both:
+                found.setdefault(group, {})[value] = n
         assert family.other is not None
-        counts[family.labels.index(family.other)] += n - sum(counts)
-        return n, counts
+        other = family.labels.index(family.other)
+        out = []
+        for group in self.groups or (None,):
+            own = found.get(group, {})
+            n, counts = sum(own.values()), [int(own.get(label, 0)) for label in self.labels]
+            counts[other] += n - sum(counts)
+            out.append((n, counts))
+        return out
+
+    def _listed(self, records: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+        """The records of the listed groups; the others contribute nothing."""
+        assert self.groups is not None
+        return records.filter(GROUP.isin(*[ConstantExpression(group) for group in self.groups]))
 
     def _rows(self, query: Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]) -> list[Any]:
         """The few rows that a query over the records gives."""
@@ -83,15 +124,18 @@ class Column:
 
 def _label_keys(labels: tuple[Label, ...]) -> tuple[str | float, ...]:
     """What each label is matched by; refused where two are matched by the same, or one reads as missing."""
-    if isinstance(labels[0], int):
-        return tuple(float(label) for label in labels)
+    return tuple(float(label) for label in labels) if isinstance(labels[0], int) else text_keys(labels, "categories")
+
+
+def text_keys(labels: tuple[Label, ...], what: str) -> tuple[str, ...]:
+    """The keys of labels, each of its own."""
     with connect() as connection:
         query = f"SELECT {key_of_text('label')} FROM (SELECT unnest(?::VARCHAR[]) AS label)"
-        rows = connection.execute(query, [list(labels)]).fetchall()
+        rows = connection.execute(query, [[str(label) for label in labels]]).fetchall()
     keys = tuple(key for (key,) in rows)
     if None in keys or len(set(keys)) < len(keys):
         raise UnsupportedCombination(
-            "categories must differ in more than the writing of a number, true or false (1 and 1.0 are one label), and none be nan."
+            f"{what} must differ in more than the writing of a number, true or false (1 and 1.0 are one label), and none be nan."
         )
     return keys
 

@@ -1,0 +1,155 @@
+"""Columns that lie spread over many machines: Spark and Dask frames. Every part is summed where it is, by the same code as a
+table in memory, and only the totals, whole numbers, come back.
+"""
+
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, final
+
+from noisewise.curator.records import UNREADABLE, _check_columns, _wrong_type, shielded
+from noisewise.curator.statistics import Column, Held, Sums
+from noisewise.errors import RecordsError
+from noisewise.mechanism.lattice import Lattice
+from noisewise.model.families.categorical import Label
+from noisewise.model.family import Family
+
+_SPARK = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "varchar", "char", "boolean", "void")
+TOGETHER = 1 << 20
+Total = Callable[["Work"], list[int]]
+"""Runs the work on every part of the records and adds up what it gives."""
+
+
+def open_column(
+    records: Any, column: str, family: Family, by: str | None = None, groups: tuple[Label, ...] | None = None
+) -> Column:
+    """The column, wherever its records are."""
+    spark, dask = sys.modules.get("pyspark.sql"), sys.modules.get("dask.dataframe")  # who holds such a frame has imported it
+    wanted = [column] if by is None else [column, by]
+    if spark is not None and isinstance(records, spark.DataFrame):
+        _check_columns(list(records.columns), {name: (name, "text") for name in wanted})
+        for name in wanted:
+            if dict(records.dtypes)[name].split("(")[0] not in _SPARK:
+                raise RecordsError(_wrong_type(name))
+        return Spread(lambda work: _spark_total(records, work), column, family, by, groups)
+    if dask is not None and isinstance(records, dask.DataFrame):
+        _check_columns(list(records.columns), {name: (name, "text") for name in wanted})
+        return Spread(lambda work: _dask_total(records[list(dict.fromkeys(wanted))], work), column, family, by, groups)
+    return Held.open(records, column, family, by, groups)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is done with one part: open it, and give its whole numbers in one row."""
+
+    column: str
+    family: Family
+    by: str | None
+    groups: tuple[Label, ...] | None
+    lattice: Lattice | None = None
+    bins: tuple[float, float, int] | None = None
+
+    @property
+    def width(self) -> int:
+        """How many numbers there are."""
+        if self.bins is not None:
+            return 2 + self.bins[2]
+        return 1 if self.lattice is None else len(self.groups or (None,)) * (1 + len(self.lattice.step))
+
+    def __call__(self, part: Any) -> list[int]:
+        held = Held.open(part, self.column, self.family, self.by, self.groups)
+        if self.bins is not None:
+            n, counts = held.bin_counts(*self.bins)
+            return [n, *counts]
+        if self.lattice is None:
+            return [held.count()]
+        return [number for n, sums in held.sums(self.lattice) for number in (n, *sums)]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A column in parts; every pass goes through the shield."""
+
+    total: Total
+    column: str
+    family: Family
+    by: str | None
+    groups: tuple[Label, ...] | None
+
+    def count(self) -> int:
+        return self._run()[0]
+
+    def sums(self, lattice: Lattice) -> list[Sums]:
+        numbers, each = self._run(lattice=lattice), 1 + len(lattice.step)
+        return [(numbers[start], numbers[start + 1 : start + each]) for start in range(0, len(numbers), each)]
+
+    def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
+        n, *counts = self._run(bins=(lower, width, bins))
+        return n, counts
+
+    def _run(self, **task: Any) -> list[int]:
+        work = Work(self.column, self.family, self.by, self.groups, **task)
+        with _silent():
+            return shielded(lambda: self.total(work), UNREADABLE)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """The engines' Python loggers quote records when a query fails. What the JVM logs is for its own settings to decide."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
+def _add(rows: Iterable[list[int]], width: int) -> list[int]:
+    total = [0] * width
+    for row in rows:
+        total = [a + b for a, b in zip(total, row, strict=True)]
+    return total
+
+
+def _dask_total(frame: Any, work: Work) -> list[int]:
+    from dask.delayed import delayed
+
+    parts = [delayed(work)(part) for part in frame.to_delayed()]
+    while len(parts) > 1:  # in a tree, where the parts are
+        parts = [delayed(_add)(parts[start : start + 16], work.width) for start in range(0, len(parts), 16)]
+    return list(parts[0].compute()) if parts else [0] * work.width
+
+
+def _together(batches: Iterator[Any]) -> Iterator[list[Any]]:
+    """Arrow's small batches in lists of many records: opening each by itself would take longer than summing it."""
+    held: list[Any] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= TOGETHER:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def _spark_total(frame: Any, work: Work) -> list[int]:
+    import pyarrow as pa
+    from pyspark.sql import functions
+
+    names = [f"k{j}" for j in range(work.width)]
+    wide = pa.schema([(name, pa.decimal128(38)) for name in names])
+    wanted = list(dict.fromkeys([work.column] if work.by is None else [work.column, work.by]))
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        total = _add((work(pa.Table.from_batches(some)) for some in _together(batches)), work.width)
+        yield pa.record_batch([pa.array([Decimal(number)], pa.decimal128(38)) for number in total], schema=wide)
+
+    chosen = frame.select([functions.col("`" + name.replace("`", "``") + "`") for name in wanted])
+    sums = chosen.mapInArrow(run, ", ".join(f"{name} decimal(38,0)" for name in names))
+    row = sums.agg(*[functions.sum(name).alias(name) for name in names]).collect()[0]
+    return [int(value or 0) for value in row]
