@@ -3,6 +3,7 @@
 import re
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -36,6 +37,8 @@ def test_every_command_and_every_python_example_runs(page: str, folder: Path) ->
         for command in block.replace("\\\n", " ").splitlines():
             if command.startswith("noisewise reproduce"):
                 continue  # a quarter of an hour; tests/study/test_reproduce.py runs a part of it
+            if command.startswith("printf "):
+                subprocess.run(command, shell=True, check=True)
             if command.startswith("noisewise "):
                 few = ["--trials", "20"] if command.startswith(("noisewise calibrate", "noisewise compare")) else []
                 assert run([*shlex.split(command.split("#")[0])[1:], *few]) == 0, command

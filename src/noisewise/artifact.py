@@ -101,6 +101,8 @@ class Release:
     privacy: Privacy | None = None
     notes: tuple[str, ...] = ()
     count: NoisyCount | None = None
+    group: tuple[str, str] | None = None
+    """The column by which the records were grouped, and this group's name."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.family, Family):
@@ -146,6 +148,7 @@ class Release:
             "noise": _described(self.noise),
             "dataset": self.dataset,
             "column": self.column,
+            "group": None if self.group is None else {"by": self.group[0], "name": self.group[1]},
             "description": self.description,
             "privacy": None if self.privacy is None else asdict(self.privacy),
             "notes": list(self.notes),
@@ -298,6 +301,11 @@ class _Count(_Strict):
     noise: _Noise
 
 
+class _Group(_Strict):
+    by: str
+    name: str
+
+
 class _Wire(_Strict):
     """The shape of the file; the meaning is checked by the objects built from it."""
 
@@ -312,6 +320,7 @@ class _Wire(_Strict):
     noise: _Noise
     dataset: str | None
     column: str | None
+    group: _Group | None = None
     description: str | None
     privacy: _Privacy | None
     notes: list[str]
@@ -340,6 +349,7 @@ def _build(wire: _Wire) -> Release:
         description=wire.description,
         privacy=privacy,
         notes=tuple(wire.notes),
+        group=None if wire.group is None else (wire.group.by, wire.group.name),
         count=None if wire.count is None else NoisyCount(wire.count.value, _noise(wire.count.noise)),
     )
 

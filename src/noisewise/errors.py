@@ -31,7 +31,7 @@ class OutputError(NoisewiseError):
 
 
 class UnsavedRelease(OutputError):
-    """A release was made and paid for, and could not be written; `release` holds it."""
+    """A release was made and paid for, and could not be written; `release` holds it, or the list of them."""
 
     def __init__(self, message: str, release: Any) -> None:
         super().__init__(message)

@@ -117,6 +117,18 @@ def test_a_whole_release(engine: str, request: pytest.FixtureRequest, tmp_path: 
     assert found.statistic[0] == pytest.approx(plain["x"].clip(upper=found.bounds.upper).sum(), rel=0.01)
 
 
+def test_groups_on_clusters(spark: Any, dask: Any) -> None:
+    plain = pd.DataFrame({"x": NUMBERS, "g": (["Kent", "7", None, "else"] * 12)[: len(NUMBERS)]})
+    family, groups = families.Exponential(), ("Kent", 7, "empty")
+    lattice = lattice_for(family, Bounds(0.5, 60, outside="clamp"))
+    wanted = Held.open(plain, "x", family, "g", groups).sums(lattice)
+    assert [n for n, _ in wanted] == [12, 12, 0]
+    on_spark = spark.createDataFrame([*plain.astype(object).itertuples(index=False)], "x double, g string").repartition(3)
+    on_dask = dask.from_pandas(plain, npartitions=5, sort=False)
+    for frame in (on_spark, on_dask):
+        assert open_column(frame, "x", family, "g", groups).sums(lattice) == wanted
+
+
 def test_wrong_columns_of_a_cluster(spark: Any, dask: Any) -> None:
     frame = spark.createDataFrame([([1.0], 1.0)], "x array<double>, y double")
     with pytest.raises(RecordsError, match="neither numbers nor text"):

@@ -59,7 +59,8 @@ def run(arguments: list[str] | None = None) -> int:
             _refuse("interrupted; if a release was under way, `noisewise ledger show` tells whether it was paid for.")
         return status if isinstance(status, int) else 0
     except UnsavedRelease as error:
-        print(error.release.to_json(), end="", flush=True)
+        made = error.release if isinstance(error.release, list) else [error.release]
+        print("".join(one.to_json(indent=2 if len(made) == 1 else None) for one in made), end="", flush=True)
         return _refuse(f"{error} It stands on standard output; keep that.")
     except TyperException as error:  # the command line itself is wrong
         return _refuse(getattr(error, "format_message", error.__str__)())

@@ -81,6 +81,13 @@ def release(
     neighbours: Annotated[
         str, typer.Option(help="Neighbouring tables: replace_one (n is public) or add_remove (it is not).")
     ] = "replace_one",
+    by: Annotated[str | None, typer.Option(help="A column of groups; each gets a release of its own.", show_default=False)] = None,
+    groups_file: Annotated[
+        Path | None, typer.Option(help="With --by: the public names of the groups, one on each line.", show_default=False)
+    ] = None,
+    sizes: Annotated[
+        str | None, typer.Option(help="With --by: is each group's n public, or released with noise?", show_default=False)
+    ] = None,
     description: Annotated[str | None, typer.Option(help="A sentence for whoever reads the release.", show_default=False)] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be released, spend nothing.")] = False,
 ) -> None:
@@ -89,6 +96,10 @@ def release(
         raise typer.BadParameter("say either --ledger FILE --dataset NAME, or --no-ledger.")
     if out is None and not dry_run:
         raise typer.BadParameter("say where to write the release: --out FILE, or use --dry-run.")
+    if (by is None) != (groups_file is None) or (by is None) != (sizes is None):
+        raise typer.BadParameter("--by COLUMN, --groups-file FILE and --sizes public (or released) go together.")
+    if by is not None and out is not None and out.suffix != ".jsonl":
+        raise typer.BadParameter("releases of many groups are written one on each line; name the --out file .jsonl.")
     chosen = _bounds(bounds, private_bounds, bounds_range, bounds_epsilon, quantiles, outside)
 
     from noisewise.curator.publish import prepare
@@ -107,6 +118,9 @@ def release(
         missing=missing,
         records_per_person=records_per_person,
         neighbours=neighbours,
+        by=by,
+        groups=None if groups_file is None else _groups(groups_file),
+        sizes=sizes,
         description=description,
         out=out,
     )
@@ -116,13 +130,26 @@ def release(
     with _progress():
         made = request.publish()
     with suppress(Exception):  # the release is made and paid for: nothing from here on may look like a failure
-        size = "n not public" if made.n is None else f"n = {made.n}"
-        print(f"wrote {out}: {made.family.kind} of column {column!r}, {size}, cost {request.cost}")
+        size = f"{len(made)} groups by {by!r}" if by is not None else _size(made[0].n)
+        print(f"wrote {out}: {made[0].family.kind} of column {column!r}, {size}, cost {request.cost}")
         if request.ledger is not None:
             print(_balance(request))
         sys.stdout.flush()
         return
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _size(n: int | None) -> str:
+    return "n not public" if n is None else f"n = {n}"
+
+
+def _groups(path: Path) -> list[str]:
+    """The names in a file of public groups. It is no table of records, so its errors may be shown."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise typer.BadParameter(f"{path} is no text in UTF-8; it must name one group on each line.") from None
+    return [line.strip() for line in lines if line.strip()]
 
 
 def _bounds(
@@ -158,9 +185,11 @@ def _forecast(request: "Prepared") -> str:
 
     bounds, plan = request.bounds, request.widest
     noise_name = "discrete normal" if plan.gaussian else "discrete Laplace"
-    n = request.column.count() if plan.neighbours == "replace_one" else 0
-    size = f"n = {n} (public)" if plan.neighbours == "replace_one" else "n is not public"
+    n = request.column.count() if plan.public and request.groups is None else 0
+    size = f"n = {n} (public)" if n else "n is not public" if not plan.public else "n is public"
     lines = [f"Dry run: nothing is spent. {plan.family.kind} of column {request.name!r}, {size}."]
+    if request.groups is not None:
+        lines.append(f"{len(request.groups.values)} groups by {request.groups.by!r}, one release each, at the cost of one.")
     if bounds is not None:
         lines.append(f"Bounds: {bounds.lower:g} to {bounds.upper:g}, records outside: {bounds.outside}.")
     if isinstance(bounds, PrivateBounds):

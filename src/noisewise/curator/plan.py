@@ -1,6 +1,7 @@
 """What a release will be, from public facts alone: refused here, it has read nothing and spent nothing."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import final
@@ -12,12 +13,46 @@ from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
 from noisewise.mechanism.privacy import Cost, compose, concentrated, exact_delta, exact_epsilon, pure
 from noisewise.mechanism.secure import concentrated_within, gaussian_scale, laplace_scale
 from noisewise.model.bounds import Bounds, PrivateBounds
-from noisewise.model.families.categorical import Categorical
+from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
 
 NEIGHBOURS = ("replace_one", "add_remove")
+SIZES = ("public", "released")
 MOST_WEIGHT = 2**26
 """Lattice steps of one record where n is not public: sums of 2^36 records stay below MOST_SUM."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The public groups that each get a release of their own."""
+
+    by: str
+    values: tuple[Label, ...]
+    sizes: str
+    """public: neighbours replace a record within its group. released: it may belong to another group, or to none."""
+
+    @classmethod
+    def checked(cls, by: object, groups: object, sizes: object, neighbours: str) -> "Groups | None":
+        """None without `by`; refused where the three do not fit together."""
+        if by is None:
+            if groups is not None or sizes is not None:
+                raise UnsupportedCombination("groups and sizes go with by, the column that says which group a record belongs to.")
+            return None
+        if not (isinstance(by, str) and by.isprintable()):
+            raise UnsupportedCombination("by must be the name of a column.")
+        if isinstance(groups, str) or not isinstance(groups, Sequence) or not groups:
+            raise UnsupportedCombination("groups must list the public names of the groups; they are not read from the records.")
+        for group in groups:
+            if isinstance(group, bool) or not isinstance(group, (str, int)) or not str(group).isprintable():
+                raise UnsupportedCombination("a group's name must be printable text or a whole number.")
+        if sizes not in SIZES:
+            raise UnsupportedCombination(
+                "sizes must be 'public' (how many records a group has is known) or 'released' (it is not: a noisy count is)."
+            )
+        if sizes == "public" and neighbours == "add_remove":
+            raise UnsupportedCombination("with neighbours='add_remove' no size is public; use sizes='released'.")
+        return cls(by, tuple(groups), str(sizes))
 
 
 @final
@@ -50,6 +85,11 @@ class Plan:
         scale = (gaussian_scale if gaussian else laplace_scale)(distance, cost.amount)
         moved = math.sqrt(distance) if gaussian else distance
         return cls(family, bounds, lattice, cost, records_per_person, neighbours, weight, moved, scale)
+
+    @property
+    def public(self) -> bool:
+        """Whether n is public."""
+        return self.neighbours == "replace_one"
 
     @property
     def gaussian(self) -> bool:

@@ -1,28 +1,33 @@
 """From records to a release: check, read, spend, and only then draw noise."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, final
+from typing import Any, final, overload
 
 from noisewise.artifact import NoisyCount, Privacy, Release, rehearse_file
 from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
-from noisewise.curator.plan import Plan, asked_cost, check_settings, total
+from noisewise.curator.plan import Groups, Plan, asked_cost, check_settings, total
 from noisewise.curator.spread import open_column
-from noisewise.curator.statistics import Column, rehearse
+from noisewise.curator.statistics import Column, Sums, rehearse
 from noisewise.errors import LedgerError, OutputError, UnsavedRelease, UnsupportedCombination
-from noisewise.files import check_writable
+from noisewise.files import check_writable, write_once
 from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
 from noisewise.mechanism.privacy import Cost, exact_delta, exact_epsilon, text
 from noisewise.mechanism.secure import MOST_SUM, add_noise, check_headroom
 from noisewise.model.bounds import Bounds, PrivateBounds
-from noisewise.model.families.categorical import Categorical
+from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
 
 
-def release(
+@overload
+def release(records: Any, *, by: None = None, **settings: Any) -> Release: ...
+@overload
+def release(records: Any, *, by: str, **settings: Any) -> list[Release]: ...
+def release(  # type: ignore[misc]
     records: Any,
     *,
     column: str,
@@ -36,9 +41,12 @@ def release(
     missing: float | None = None,
     records_per_person: int = 1,
     neighbours: str = "replace_one",
+    by: str | None = None,
+    groups: Sequence[Label] | None = None,
+    sizes: str | None = None,
     description: str | None = None,
     out: str | os.PathLike[str] | None = None,
-) -> Release:
+) -> Release | list[Release]:
     """Publish the noisy statistic of one column at a cost of epsilon, recorded in the ledger before any noise is drawn.
 
     records: a path to a .csv or .parquet file, a pandas, polars, pyarrow or DuckDB table, or a Spark or Dask frame, which is
@@ -56,16 +64,21 @@ def release(
     records_per_person: how many records one person may own; the noise grows with it, and the guarantee is per person.
     neighbours: "replace_one": tables are neighbours if one record is replaced by another; n is public.
         "add_remove": if one record is added or removed; n is not public, and a noisy count is released with the statistic.
+    by: a second column, by whose values the records fall into groups: one release for each, at the cost of one.
+    groups: the public names of the groups. Records of other groups contribute nothing; a group without records has a release too.
+    sizes: "public": every group's n is public, and neighbours replace a record within its group. "released": a noisy count of each
+        group is released, and neighbours may replace a record by one of another group.
     description: a sentence for whoever reads the release.
     out: where to write the release. It is checked before anything is spent; release.save(path) comes after.
 
-    Returns the release. Whatever is refused raises a ValueError (mostly a NoisewiseError) that says what to do; before the
-    records have been read, nothing is spent.
+    Returns the release, or with `by` a list of them in the order of the groups; `out` then has one on each line (.jsonl).
+    Whatever is refused raises a ValueError (mostly a NoisewiseError) that says what to do; before the records have been read,
+    nothing is spent.
 
     >>> noisewise.release("visits.csv", column="wait", family=families.Exponential(), bounds=Bounds(0, 60, outside="redact"),
     ...                   epsilon="0.5", ledger="budget.db", dataset="visits-2026", out="wait.release.json")
     """
-    return prepare(
+    made = prepare(
         records,
         column=column,
         family=family,
@@ -78,9 +91,13 @@ def release(
         missing=missing,
         records_per_person=records_per_person,
         neighbours=neighbours,
+        by=by,
+        groups=groups,
+        sizes=sizes,
         description=description,
         out=out,
     ).publish()
+    return made[0] if by is None else made
 
 
 def prepare(
@@ -97,6 +114,9 @@ def prepare(
     missing: float | None,
     records_per_person: int,
     neighbours: str,
+    by: str | None,
+    groups: Sequence[Label] | None,
+    sizes: str | None,
     description: str | None,
     out: str | os.PathLike[str] | None,
 ) -> "Prepared":
@@ -108,13 +128,17 @@ def prepare(
     check_settings(family, bounds, records_per_person, neighbours, **texts)
     for_bounds = exact_epsilon(bounds.epsilon, "the epsilon of private bounds") if isinstance(bounds, PrivateBounds) else None
     own = asked_cost(epsilon, delta, rho)
+    grouping = Groups.checked(by, groups, sizes, neighbours)
+    if grouping is not None and isinstance(bounds, PrivateBounds):
+        raise UnsupportedCombination("private bounds do not go with groups; release them once for all groups, then use them here.")
+    moving = grouping is not None and grouping.sizes == "released" and neighbours == "replace_one"
     span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
-    widest = Plan.make(family, span, missing, own, records_per_person, neighbours)
+    widest = Plan.make(family, span, missing, own, records_per_person, "move" if moving else neighbours)
     rehearse(widest.lattice)
     size = rehearse_file(family, widest.noise, span, widest.lattice.coordinates)
     book = None if ledger is None else Ledger(Path(ledger))
     if out is not None:
-        check_writable(Path(out), size)
+        check_writable(Path(out), size * (1 if grouping is None else len(grouping.values)))
     account = None
     if book is not None:
         if out is not None and book.owns(Path(out)):
@@ -123,8 +147,9 @@ def prepare(
             raise LedgerError("a release that is charged to a ledger needs --dataset NAME (dataset= in Python), its budget's name.")
         account = book.check(dataset, total(own, for_bounds))
     return Prepared(
-        column=open_column(records, column, family),
+        column=open_column(records, column, family, *(() if grouping is None else (grouping.by, grouping.values))),
         name=column,
+        groups=grouping,
         bounds=bounds,
         bounds_epsilon=for_bounds,
         missing=missing,
@@ -145,6 +170,7 @@ class Prepared:
 
     column: Column
     name: str
+    groups: Groups | None
     bounds: Bounds | PrivateBounds | None
     bounds_epsilon: Decimal | None
     missing: float | None
@@ -163,59 +189,78 @@ class Prepared:
         """What the ledger is charged."""
         return total(self.widest.cost, self.bounds_epsilon)
 
-    def publish(self) -> Release:
+    def publish(self) -> list[Release]:
         """Read, spend, draw, write. A failure before the spend costs nothing; one after it has been paid for."""
         plan = self.widest
         if isinstance(self.bounds, PrivateBounds):
             grid = quantile.Grid.over(self.bounds, plan.family.integer)
             n, valid, counts = quantile.below(self.column, grid)
-            if plan.neighbours == "replace_one":  # else n is no public fact
+            if plan.public:
                 check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)  # holds for every choice of bounds
             spend = self._spend()
             plan = self._within(self._choose(valid, counts, grid))
-            ((n, sums),) = self.column.sums(plan.lattice)
+            found = self.column.sums(plan.lattice)
         else:
-            ((n, sums),) = self.column.sums(plan.lattice)
-            if plan.neighbours == "replace_one":
-                check_headroom(n, plan.lattice.ranges, plan.scale)
+            found = self.column.sums(plan.lattice)
+            if plan.public:
+                check_headroom(max(n for n, _ in found), plan.lattice.ranges, plan.scale)
             spend = self._spend()
-        if plan.neighbours == "replace_one":
-            noisy = add_noise(sums, plan.scale, plan.gaussian)
-            known, count = n, None
-            parts = [(value + n * offset) for value, offset in zip(noisy, plan.lattice.offset, strict=True)]
-        else:
-            known, count, parts = None, *self._with_count(plan, n, sums)
-        made = Release(
-            family=plan.family,
-            n=known,
-            count=count,
-            statistic=tuple(value * step for value, step in zip(parts, plan.lattice.step, strict=True)),
-            noise=plan.noise,
-            bounds=plan.bounds,
-            coordinates=plan.lattice.coordinates,  # type: ignore[arg-type]
-            dataset=self.dataset,
-            column=self.name,
-            description=self.description,
-            privacy=self._privacy(plan, spend),
-            notes=self._notes(plan),
-        )
+        made = self._releases(plan, spend, found)
         if self.out is not None:
             try:
-                made.save(self.out)
+                if self.groups is None:
+                    made[0].save(self.out)
+                else:
+                    write_once(self.out, "".join(one.to_json(indent=None) for one in made).encode())
             except OutputError as error:
-                raise UnsavedRelease(f"{error} The budget is spent; the release is kept with this error.", made) from None
+                raise UnsavedRelease(
+                    f"{error} The budget is spent; the release is kept with this error.", made[0] if self.groups is None else made
+                ) from None
         return made
 
-    def _with_count(self, plan: Plan, n: int, sums: list[int]) -> tuple[NoisyCount | None, list[int]]:
-        """The noisy count and sums where n is not public. What would pass 63 bits is clipped: that moves no table further apart."""
-        whole = [value + n * offset for value, offset in zip(sums, plan.lattice.offset, strict=True)]
-        if plan.count_weight:
-            whole.insert(0, n * plan.count_weight)
-        noisy = add_noise([min(max(value, -MOST_SUM), MOST_SUM) for value in whole], plan.scale, plan.gaussian)
-        if not plan.count_weight:
-            return None, noisy
-        assert plan.count_noise is not None
-        return NoisyCount(noisy[0] / plan.count_weight, plan.count_noise), noisy[1:]
+    def _releases(self, plan: Plan, spend: str | None, found: list[Sums]) -> list[Release]:
+        """The noise of all groups, drawn at once, and a release of each."""
+        lattice = plan.lattice
+        exact: list[int] = []
+        for n, sums in found:
+            if plan.public:
+                exact += sums
+                continue
+            # What would pass 63 bits is clipped: that moves no table further apart.
+            whole = [n * plan.count_weight] * bool(plan.count_weight)
+            whole += [value + n * offset for value, offset in zip(sums, lattice.offset, strict=True)]
+            exact += [min(max(value, -MOST_SUM), MOST_SUM) for value in whole]
+        noisy = add_noise(exact, plan.scale, plan.gaussian)
+        each = len(noisy) // len(found)
+        privacy, notes = self._privacy(plan, spend), self._notes(plan)
+        names: tuple[Label | None, ...] = (None,) if self.groups is None else self.groups.values
+        made = []
+        for g, ((n, _), name) in enumerate(zip(found, names, strict=True)):
+            values = noisy[g * each : (g + 1) * each]
+            count = None
+            if plan.count_weight:
+                assert plan.count_noise is not None
+                count = NoisyCount(values.pop(0) / plan.count_weight, plan.count_noise)
+            if plan.public:
+                values = [value + n * offset for value, offset in zip(values, lattice.offset, strict=True)]
+            made.append(
+                Release(
+                    family=plan.family,
+                    n=n if plan.public else None,
+                    count=count,
+                    statistic=tuple(value * step for value, step in zip(values, lattice.step, strict=True)),
+                    noise=plan.noise,
+                    bounds=plan.bounds,
+                    coordinates=lattice.coordinates,  # type: ignore[arg-type]
+                    dataset=self.dataset,
+                    column=self.name,
+                    group=None if self.groups is None else (self.groups.by, str(name)),
+                    description=self.description,
+                    privacy=privacy,
+                    notes=notes,
+                )
+            )
+        return made
 
     def _choose(self, valid: int, counts: list[int], grid: quantile.Grid) -> Bounds:
         assert isinstance(self.bounds, PrivateBounds)
@@ -235,22 +280,28 @@ class Prepared:
         if self.ledger is None or self.dataset is None:
             return None
         unit = f"{self.widest.neighbours}, {self.widest.records_per_person} per person"
-        purpose = f"release of {self.name!r} ({self.widest.family.kind}, {unit})"
+        groups = "" if self.groups is None else f" by {self.groups.by!r} in {len(self.groups.values)} groups"
+        purpose = f"release of {self.name!r}{groups} ({self.widest.family.kind}, {unit})"
         return self.ledger.spend(self.dataset, self.cost, purpose)
 
     def _privacy(self, plan: Plan, spend: str | None) -> Privacy:
         k = plan.records_per_person
         return Privacy(
             **self._amounts(plan),
-            neighbours=plan.neighbours,
+            neighbours="replace_one" if plan.neighbours == "move" else plan.neighbours,
             records_per_person=k,
-            unit="one record" if k == 1 else f"one person with at most {k} records",
+            unit=("one record" if k == 1 else f"one person with at most {k} records") + self._where(),
             sensitivity=tuple(plan.sensitivity * step for step in plan.lattice.step),
             count_sensitivity=plan.sensitivity / plan.count_weight if plan.count_weight else None,
             bounds_epsilon=None if self.bounds_epsilon is None else text(self.bounds_epsilon),
             quantiles=self.bounds.quantiles if isinstance(self.bounds, PrivateBounds) else None,
             spend=spend,
         )
+
+    def _where(self) -> str:
+        if self.groups is None:
+            return ""
+        return ", within its group" if self.groups.sizes == "public" else ", of whatever group"
 
     def _amounts(self, plan: Plan) -> dict[str, str | None]:
         own, whole = text(plan.cost.amount), text(self.cost.amount)
@@ -267,7 +318,11 @@ class Prepared:
             notes.append("A record outside the bounds contributes as if it lay on the nearer bound.")
         if isinstance(self.bounds, PrivateBounds):
             notes.append("The bounds were chosen privately from the same records; inference ignores that they depend on them.")
-        if plan.neighbours == "add_remove":
+        if self.groups is not None:
+            notes.append(
+                "All groups together cost what is stated here, once. Records of groups that are not listed contribute nothing."
+            )
+        if not plan.public:
             notes.append("The number of records is not public; inference treats it as unknown.")
         if self.ledger is None:
             notes.append("The cost of this release is not recorded in any ledger.")

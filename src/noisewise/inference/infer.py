@@ -127,7 +127,8 @@ class Posteriors(Sequence[Posterior]):
         figures = _figures(self._posteriors)
         rows: list[dict[str, Any]] = []
         for index, (posterior, release) in enumerate(zip(self._posteriors, self._releases, strict=True)):
-            about = {"release": index, "dataset": release.dataset, "column": release.column, "description": release.description}
+            about = {"release": index, "dataset": release.dataset, "column": release.column}
+            about |= {"group": None if release.group is None else release.group[1], "description": release.description}
             held = figures.get(index) or [dict(row) for row in posterior.summary()]
             rows.extend(about | {"n": release.n} | row | {"method": posterior.method} for row in held)
         return rows
@@ -303,7 +304,7 @@ def _check_request(releases: Sequence[Release], method: str, draws: int) -> None
     for one in releases:
         if not isinstance(one, Release):
             raise UnsupportedCombination(f"release must be a noisewise release, got {type(one).__name__}; load() reads one.")
-    spends = [one.privacy.spend for one in releases if one.privacy is not None and one.privacy.spend is not None]
+    spends = [(one.privacy.spend, one.group) for one in releases if one.privacy is not None and one.privacy.spend is not None]
     if len(set(spends)) < len(spends):
         raise UnsupportedCombination("a release is given twice (one spend id stands in two of them); leave one out.")
 
@@ -316,12 +317,19 @@ def _check_together(releases: Sequence[Release]) -> None:
     for position, one in enumerate(releases):
         if one in releases[:position]:
             raise UnsupportedCombination("a release is given twice; it would count twice. Leave one out.")
-    datasets = [one.dataset for one in releases if one.dataset is not None]
-    twice = next((name for name in datasets if datasets.count(name) > 1), None)
+    known = [one for one in releases if one.dataset is not None]
+    twice = next(
+        (a.dataset for i, a in enumerate(known) for b in known[:i] if a.dataset == b.dataset and not _disjoint(a, b)), None
+    )
     if twice is not None:
         raise UnsupportedCombination(
             f"two releases are of one dataset, {twice!r}: the same records are no independent evidence. Infer from one of them."
         )
+
+
+def _disjoint(a: Release, b: Release) -> bool:
+    """Whether they are different groups of one table, which share no record."""
+    return a.group is not None and b.group is not None and a.group[0] == b.group[0] and a.group[1] != b.group[1]
 
 
 def _assumptions(releases: Sequence[Release]) -> tuple[str, ...]:

@@ -56,10 +56,15 @@ def of_release(lattice: Lattice, neighbours: str, gaussian: bool) -> tuple[int, 
     """How many steps a record adds to the released count (0 without one), and how far it moves all: L1, or L2 squared.
 
     Where n is not public, a record moves the count, in steps of 1/weight, as far as it can move the statistics: half of the
-    budget goes to each. The counts of a categorical add up to a noisy count by themselves.
+    budget goes to each. The counts of a categorical add up to a noisy count by themselves. Neighbours "move" where records
+    are in groups and one may be replaced by one of another group: it leaves one and enters the other, or changes within its own.
     """
+    within = l2_squared(lattice) if gaussian else l1(lattice)
     if neighbours == "replace_one":
-        return 0, l2_squared(lattice) if gaussian else l1(lattice)
+        return 0, within
+    if neighbours == "move":
+        weight, size = of_release(lattice, "add_remove", gaussian)
+        return weight, max(within, 2 * size)
     size = l2_squared_of_record(lattice) if gaussian else l1_of_record(lattice)
     if isinstance(lattice, Counts):
         return 0, size
