@@ -186,6 +186,20 @@ def test_two_narrow_peaks_far_apart() -> None:
     assert posterior.sd("rate") == pytest.approx(sd, rel=2e-3)
 
 
+def test_two_parameters_with_rows_far_below_the_peak() -> None:
+    """A release of which whole rows of the grid underflow: every figure is still a number, and the draws agree with them."""
+    release = noisewise.observe(
+        family=families.Normal(), n=1000, statistic=[80.55588150024414, 64.33025741577148],
+        noise=noise.DiscreteLaplace(2.25 / 8, 2.0**-19), bounds=Bounds(-5, 5, outside="redact"), coordinates="standardised",
+    )  # fmt: skip
+    posterior = noisewise.infer(release, priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0), seed=1)
+    for name, near in (("mean", 0.40), ("variance", 1.45)):
+        assert posterior.mean(name) == pytest.approx(near, abs=0.1)
+        low, middle, high = (posterior.quantile(name, q) for q in (0.05, 0.5, 0.95))
+        assert low < middle < high
+        assert np.quantile(posterior.draws[name], 0.5) == pytest.approx(middle, abs=0.1 * posterior.sd(name))
+
+
 def test_two_parameters_with_a_narrow_peak_in_a_wide_range() -> None:
     """A thousand records, redacted: the collapsed range holds a far, wide peak too. Against the exact likelihood, integrated."""
     release = noisewise.observe(

@@ -246,7 +246,8 @@ def margins(sheet: Sheet, values: FloatArray) -> tuple[Grid, Grid]:
     top = values.max(axis=(1, 2), keepdims=True)
     trapezoid = np.full(dense, 2.0 / (dense - 1))
     trapezoid[[0, -1]] /= 2
-    row = np.log(np.einsum("gts,s->gt", np.exp(values - top), trapezoid)) + np.log((high - low) / 2) + top[:, :, 0]
+    held = np.maximum(np.einsum("gts,s->gt", np.exp(values - top), trapezoid), 1e-300)  # a row may be far below the peak
+    row = np.log(held) + np.log((high - low) / 2) + top[:, :, 0]
     psi2 = sheet.outer.sum(axis=1)[:, None] / 2 + np.diff(sheet.outer, axis=1) / 2 * unit
     second = Grid(psi2.ravel(), row.ravel(), np.arange(groups + 1) * dense)
     edges = _first_points(low, high, row)
