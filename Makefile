@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check bench bench-inference calibration clean
+.PHONY: demo test check bench bench-inference calibration audit clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -34,6 +34,9 @@ bench-inference: .venv/ready
 
 calibration: .venv/ready
 	$(BIN)/python bench/calibration.py
+
+audit: .venv/ready
+	$(BIN)/python bench/audit.py
 
 clean:
 	rm -rf .venv demo bench/data

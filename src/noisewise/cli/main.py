@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+from noisewise.cli.audit import audit
 from noisewise.cli.infer import infer
 from noisewise.cli.ledger import app as ledger_app
 from noisewise.cli.release import ReleaseCommand, release
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.add_typer(ledger_app, name="ledger")
 app.command(cls=ReleaseCommand)(release)
 app.command()(infer)
+app.command()(audit)
 for study in (calibrate, compare):
     app.command(cls=StudyCommand)(study)
 app.command()(reproduce)

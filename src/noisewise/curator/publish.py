@@ -205,7 +205,7 @@ class Prepared:
             if plan.public:
                 check_headroom(max(n for n, _ in found), plan.lattice.ranges, plan.scale)
             spend = self._spend()
-        made = self._releases(plan, spend, found)
+        made = self.releases(plan, spend, found)
         if self.out is not None:
             try:
                 if self.groups is None:
@@ -218,7 +218,7 @@ class Prepared:
                 ) from None
         return made
 
-    def _releases(self, plan: Plan, spend: str | None, found: list[Sums]) -> list[Release]:
+    def releases(self, plan: Plan, spend: str | None, found: list[Sums]) -> list[Release]:
         """The noise of all groups, drawn at once, and a release of each."""
         lattice = plan.lattice
         exact: list[int] = []
