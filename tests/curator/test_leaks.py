@@ -1,0 +1,82 @@
+"""Nothing that a release run emits holds a record: standard output and error, logs at debug level, files, temporary files.
+
+Canaries are planted among the records and looked for everywhere, as text and as the bytes of a double.
+"""
+
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+NUMBERS = [4711.08154711, 31.41592653589]
+WORD = "zyxwv-canary-7f3a"
+RUN = """
+import logging, sys, warnings
+logging.basicConfig(level=logging.DEBUG)
+warnings.simplefilter("always")
+from noisewise.cli.main import run
+sys.exit(run(sys.argv[1:]))
+"""
+FAILING = {
+    "broken": lambda path: path.write_text(f'x,y\n{NUMBERS[0]},{WORD}\n"{NUMBERS[1]},{WORD}\n'),
+    "ragged": lambda path: path.write_text(f"x,y\n{NUMBERS[0]},{WORD}\n{NUMBERS[1]},{WORD},{WORD}\n"),
+    "no parquet": lambda path: path.with_suffix(".parquet").write_bytes(f"PAR1{NUMBERS[0]}{WORD}PAR1".encode()),
+}
+
+
+def emitted(folder: Path, words: list[str]) -> tuple[int, bytes]:
+    """The exit status, and everything that a run in a process of its own says or writes beside its input."""
+    scratch = folder / "scratch"
+    scratch.mkdir()
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    environment = os.environ | {"TMPDIR": str(scratch), "PYTHONWARNINGS": "always", "PYTHONDEVMODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *words], cwd=folder, env=environment, capture_output=True, timeout=120, check=False
+    )
+    assert list(scratch.iterdir()) == []  # what was written there did not outlive the process
+    new = [path for path in folder.rglob("*") if path.is_file() and before.get(path) != path.read_bytes()]
+    return done.returncode, done.stdout + done.stderr + b"".join(path.name.encode() + path.read_bytes() for path in new)
+
+
+def assert_silent(said: bytes) -> None:
+    for number in NUMBERS:
+        for canary in (repr(number).encode(), f"{number:g}".encode(), struct.pack("<d", number)):
+            assert canary not in said
+    assert WORD.encode() not in said
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "--column x --family exponential --bounds 0 60 --outside redact --epsilon 0.1",
+        "--column x --family normal --bounds 0 60 --outside clamp --rho 0.01 --neighbours add_remove",
+        "--column y --family categorical(categories=['a','b'],other='b') --epsilon 0.1",
+        "--column y --family bernoulli --epsilon 0.1 --dry-run",
+        "--column x --family poisson --outside clamp --epsilon 0.1 --bounds private --bounds-range 0 1000 --bounds-epsilon 0.1",
+    ],
+)
+def test_a_release_holds_no_record(settings: str, suffix: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [*NUMBERS * 20, 1.0], "y": [WORD] * 40 + ["a"]})
+    path = tmp_path / f"table{suffix}"
+    frame.to_csv(path, index=False) if suffix == ".csv" else frame.to_parquet(path)
+    with pytest.raises(AssertionError):
+        assert_silent(path.read_bytes())  # the canaries are there to be found
+    out = [] if "--dry-run" in settings else ["--out", "r.json"]
+    status, said = emitted(tmp_path, ["release", path.name, *settings.split(), "--no-ledger", *out])
+    assert status == 0, said
+    assert_silent(said)
+
+
+@pytest.mark.parametrize("kind", FAILING)
+def test_a_refusal_holds_no_record(kind: str, tmp_path: Path) -> None:
+    FAILING[kind](tmp_path / "table.csv")
+    (table,) = [path.name for path in tmp_path.iterdir()]
+    words = "--column x --family exponential --bounds 0 60 --outside redact --epsilon 0.1 --no-ledger --out r.json"
+    status, said = emitted(tmp_path, ["release", table, *words.split()])
+    assert status == 2
+    assert_silent(said)
