@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check bench bench-inference calibration audit clean
+.PHONY: demo test check bench bench-inference calibration audit fuzz clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -34,6 +34,9 @@ bench-inference: .venv/ready
 
 calibration: .venv/ready
 	$(BIN)/python bench/calibration.py
+
+fuzz: .venv/ready
+	NOISEWISE_FUZZ=100000 $(BIN)/pytest tests/test_fuzz.py -n 2
 
 audit: .venv/ready
 	$(BIN)/python bench/audit.py

@@ -190,7 +190,7 @@ class Ledger:
                 self._grow(connection)
             yield connection
             connection.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite's own message may quote the bytes of a damaged file
             raise LedgerError(f"the ledger {self.path} cannot be used: {_reason(error)}") from None
         finally:
             if connection is not None:
@@ -238,14 +238,14 @@ def _counted(cost: Cost, currency: str, dataset: str) -> Decimal:
         ) from None
 
 
-def _reason(error: sqlite3.Error) -> str:
+def _reason(error: sqlite3.Error | UnicodeDecodeError) -> str:
     """SQLite's own words tell nothing of records, but a person needs the remedy."""
     message = str(error)
     if "locked" in message or "busy" in message:
         return f"another process has held it for over {BUSY_SECONDS:g} s; wait for that one and try again."
     if "readonly" in message or "unable to open" in message:
         return "it, or its folder, cannot be written to; check the permissions."
-    if "not a database" in message or "malformed" in message:
+    if isinstance(error, UnicodeDecodeError) or "not a database" in message or "malformed" in message:
         return "it is not a noisewise ledger, or a damaged one; check the path, or restore it from a backup."
     return f"{message}; check the disk and the permissions."
 

@@ -1,0 +1,210 @@
+"""Mutated inputs: whatever is read gives a value or one of our own errors. `make fuzz` tries 10^5 of each kind, the suite 1500."""
+
+import copy
+import json
+import os
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import noisewise
+from noisewise import Bounds, NoisyCount, families, noise
+from noisewise.artifact import Privacy, Release, parse
+from noisewise.curator.ledger import Ledger
+from noisewise.curator.statistics import Held
+from noisewise.errors import LedgerError, RecordsError, ReleaseFormatError
+from noisewise.mechanism.lattice import lattice_for
+from noisewise.mechanism.privacy import pure
+from noisewise.model import notation
+
+INPUTS = int(os.environ.get("NOISEWISE_FUZZ", "1500"))
+PRIVACY = Privacy("0.5", "0.5", "replace_one", 1, "one record", (60.0,), spend="s")
+RELEASES = [
+    Release(
+        families.Exponential(), 100, (51.25,), noise.DiscreteLaplace(120.0, 0.25), Bounds(0, 60, outside="clamp"), privacy=PRIVACY
+    ),
+    Release(
+        families.Categorical(["a", "b"], other="b"), None, (3.0, 4.0), noise.DiscreteGaussian(2.0, 1.0), group=("county", "Kent")
+    ),
+    Release(families.Bernoulli(), None, (3.0,), noise.Laplace(2.0), count=NoisyCount(9.5, noise.Laplace(1.0))),
+]
+TOKENS = [
+    b"NaN", b"Infinity", b"-1e999", b"1e308", b"1" * 400, b"null", b"true", b"[]", b"{}", b'""', b"[" * 5000, b'{"a":' * 5000, b"\x00",
+    b"\xff\xfe", b"\\ud800", b"1e-400", b"-0", b"9" * 30, b"__import__('os')", b'"n": 1e300', b",", b"\n", b'"', b"\r\n", b"2", b"(", b")",
+]  # fmt: skip
+
+
+def mutated(seed: bytes, rng: random.Random) -> bytes:
+    """A few bytes flipped, cut, doubled, moved, or replaced by something odd."""
+    data = bytearray(seed)
+    for _ in range(rng.choice([1, 1, 1, 2, 4, 16])):
+        at, length = rng.randrange(len(data) + 1), rng.choice([1, 1, 2, 8, 64])
+        match rng.randrange(6):
+            case 0:
+                data[at : at + 1] = bytes([rng.randrange(256)])
+            case 1:
+                del data[at : at + length]
+            case 2:
+                data[at:at] = data[at : at + length]
+            case 3:
+                data[at : at + rng.choice([0, length])] = rng.choice(TOKENS)
+            case 4:
+                other = rng.randrange(len(data) + 1)
+                data[at:at] = data[other : other + length]
+            case _:
+                data = data[:at] if rng.random() < 0.2 else data
+    return bytes(data)
+
+
+def fuzz(seeds: list[bytes], read: Callable[[bytes], Any], allowed: tuple[type[Exception], ...], share: float = 1.0) -> None:
+    rng = random.Random(20261116)
+    for _ in range(int(INPUTS * share)):
+        data = mutated(rng.choice(seeds), rng)
+        try:
+            read(data)
+        except allowed:
+            continue
+
+
+def test_releases() -> None:
+    seeds = [one.to_json(indent=indent).encode() for one in RELEASES for indent in (None, 2)]
+    fuzz(seeds, parse, (ReleaseFormatError,))
+
+
+def test_releases_with_a_good_checksum() -> None:
+    """Fields changed and the checksum made anew: what passes must be a release that can be written again."""
+    from noisewise.artifact import _digest
+
+    rng = random.Random(7)
+    odd: list[Any] = [
+        None,
+        True,
+        -1,
+        0,
+        1e300,
+        -1e300,
+        5e-324,
+        10**25,
+        "",
+        "x",
+        "x" * 10**5,
+        [],
+        [1e300] * 50,
+        {},
+        {"kind": "gamma"},
+        2**63,
+    ]
+
+    def keys(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        return [path, *(found for key, item in inner for found in keys(item, (*path, key)))]
+
+    for _ in range(INPUTS):
+        content = json.loads(rng.choice(RELEASES).to_json())
+        del content["sha256"]
+        for _ in range(rng.choice([1, 1, 2])):
+            path = rng.choice(keys(content)[1:])
+            place = content
+            for key in path[:-1]:
+                place = place[key]
+            place[path[-1]] = copy.deepcopy(rng.choice(odd))
+        try:
+            made = parse(json.dumps(content | {"sha256": _digest(content)}))
+        except ReleaseFormatError:
+            continue
+        assert parse(made.to_json()) == made
+
+
+def test_families_and_priors() -> None:
+    seeds = [b"gamma(shape=2, rate=20)", b"dirichlet(concentration=[1, 2.5, 3])", b"normal_inverse_gamma(mean=0, strength=1, shape=2, scale=3)",
+             b"categorical(categories=['a', 'b'], other='b')", b"normal(variance=4)", b"beta(alpha=1e-3, beta=7)"]  # fmt: skip
+    for read in (notation.prior, notation.family):
+        fuzz(seeds, lambda data, read=read: read(data.decode(errors="replace")), (ValueError,))  # type: ignore[misc]
+
+
+def test_ledgers(tmp_path: Path) -> None:
+    path = tmp_path / "b.db"
+    book = Ledger(path)
+    book.set_limit("visits", pure(3))
+    book.spend("visits", pure("0.5"), "test")
+    seed = path.read_bytes()
+    texts = [b"visits", b"epsilon", b"0.5", b"CREATE TABLE", b"spends"]
+
+    def read(data: bytes) -> None:
+        path.write_bytes(data)
+        path.with_name("b.db-journal").unlink(missing_ok=True)
+        for account in Ledger(path).accounts():
+            assert account.spent >= 0
+        Ledger(path).history()
+
+    rng = random.Random(3)
+    for _ in range(INPUTS // 4):
+        data = bytearray(seed)
+        if rng.random() < 0.5:
+            at = rng.choice([data.find(text) for text in texts])
+            data[at : at + 2] = bytes([rng.randrange(256), rng.randrange(256)])
+        else:
+            data = bytearray(mutated(bytes(data), rng))
+        try:
+            read(bytes(data))
+        except LedgerError:
+            continue
+
+
+def test_csv_files(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    seeds = [b'id,x,y\n1,2.5,"a, b"\n2,,"c ""d"""\n3,1e5,\n', b"x\r\n1\r\n2\r\n\r\nnan\r\n", b"\xef\xbb\xbfx,y\n1,2\n"]
+    family, bounds = families.Exponential(), Bounds(0, 60, outside="redact")
+
+    def read(data: bytes) -> None:
+        path.write_bytes(data)
+        ((n, sums),) = Held.open(path, "x", family).sums(lattice_for(family, bounds))
+        assert 0 <= n <= len(data)
+        assert all(0 <= total <= n << 21 for total in sums)
+
+    fuzz(seeds, read, (RecordsError,), share=0.2)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[" * 10**6,
+        b'{"a":' * 10**6,
+        b'{"format": "noisewise-release", "version": 2, "statistic": [' + b"1," * 10**7 + b"1]}",
+        RELEASES[0].to_json().replace('"n": 100', '"n": 1' + "0" * 300).encode(),
+        RELEASES[0].to_json().replace('"n": 100', '"n": 1e300').encode(),
+        b'"' + b"x" * 10**7 + b'"',
+    ],
+    ids=["deep lists", "deep objects", "many numbers", "long n", "huge n", "long text"],
+)
+def test_monsters(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "monster.json"
+    path.write_bytes(data)
+    with pytest.raises(ReleaseFormatError):
+        noisewise.load(path)
+
+
+def test_a_gigabyte_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.json"
+    with open(path, "wb") as file:
+        file.truncate(2**30)  # sparse
+    with pytest.raises(ReleaseFormatError, match="larger than"):
+        noisewise.load(path)
+
+
+def test_nothing_in_a_ledger_is_run(tmp_path: Path) -> None:
+    """A trigger planted in a ledger may forbid what it likes, but it cannot make an account smaller."""
+    path = tmp_path / "b.db"
+    Ledger(path).set_limit("d", pure(1))
+    Ledger(path).spend("d", pure("0.9"), "test")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TRIGGER evil AFTER INSERT ON spends BEGIN DELETE FROM spends; END")
+        connection.commit()
+    with pytest.raises(LedgerError):
+        Ledger(path).spend("d", pure("0.05"), "test")
+    assert Ledger(path).accounts()[0].spent == pure("0.9").amount
