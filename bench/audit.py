@@ -8,6 +8,7 @@ Run: python bench/audit.py [runs], or make audit
 
 import sys
 
+from rich.console import Console
 from rich.progress import track
 
 from noisewise import Bounds, families
@@ -31,17 +32,15 @@ def main() -> int:
     every = [(*case, neighbours, cost) for case in cases for neighbours in ("replace_one", "add_remove")
              for cost in ({"epsilon": 1}, {"rho": 0.5})]  # fmt: skip
     broken = 0
-    lines = []
-    for family, bounds, neighbours, cost in track(every, f"{len(every)} settings, {runs} releases of each table"):
+    title = f"{len(every)} settings, {runs} releases of each table"
+    for family, bounds, neighbours, cost in track(every, title, console=Console(stderr=True)):
         found = audit(family, bounds=bounds, neighbours=neighbours, runs=runs, **cost)
         broken += not found.kept
         known = "".join(f" {key} {value:g}" for key, value in family.describe().items() if isinstance(value, float))
         rule = "" if bounds is None else f" {bounds.outside} [{bounds.lower:g}, {bounds.upper:g}]"
         verdict = "pass" if found.kept else "FAIL"
-        lines.append(
-            f"{family.kind + known + rule:42s} {neighbours:12s} {found.declared!s:14s} at least {found.bound:.3f}  {verdict}"
-        )
-    print("\n".join(lines))
+        setting = f"{family.kind + known + rule:42s} {neighbours:12s} {found.declared!s:14s}"
+        print(f"{setting} at least {found.bound:.3f}  {verdict}", flush=True)
     print(f"{len(every)} settings, {broken} spend more than they declare")
     return 1 if broken else 0
 
