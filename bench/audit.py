@@ -1,7 +1,7 @@
 """Attack every kind of release: a lower bound on the privacy that is really spent, beside what is declared.
 
 Every built-in family, rule for records outside the bounds, neighbouring relation and kind of noise. A bound holds with
-confidence 99.99 %, so that one of about 150 false alarms in a table of 64 is to be expected.
+confidence 99.99 %, so that a false alarm in one table of about 150 is to be expected.
 
 Run: python bench/audit.py [runs], or make audit
 """

@@ -162,12 +162,12 @@ def _described(noise: Noise) -> dict[str, Any]:
 
 
 def rehearse_file(family: Family, noise: Noise, bounds: Bounds | None, coordinates: str) -> int:
-    """Refuse, before anything is spent, a family that a file cannot hold. Returns how many bytes a release may take."""
+    """Refuse, before anything is spent, a family that a file cannot hold. Returns a release's size at most, but for texts."""
     blank = Release(family, 0, (0.1,) * family.dimension, noise, bounds, coordinates)  # type: ignore[arg-type]
     try:
         data = blank.to_json().encode()
         if len(data) < MAX_BYTES // 2 and parse(data) == blank:
-            return 2 * len(data) + 2**16
+            return 2 * len(data) + 2**12
     except (TypeError, ValueError, AttributeError, RecursionError):
         pass
     raise UnsupportedCombination(

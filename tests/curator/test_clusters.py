@@ -15,7 +15,7 @@ import pytest
 
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
-from noisewise.curator.spread import Spread, open_column
+from noisewise.curator.spread import Spread, Work, open_column
 from noisewise.curator.statistics import Held
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import lattice_for
@@ -144,3 +144,17 @@ def test_a_failure_in_the_cluster_says_nothing_of_a_record(spark: Any, capfd: py
     with pytest.raises(RecordsError, match="cannot be read") as caught:
         open_column(frame, "x", families.Bernoulli()).count()
     assert "canary" not in str(caught.value) + str(caught.value.__context__) + "".join(capfd.readouterr())
+
+
+def test_a_part_that_cannot_be_read(dask: Any) -> None:
+    """A worker that raised would log the part, with its records; so the failure comes back as a value."""
+
+    def doubled(part: pd.DataFrame) -> pd.DataFrame:
+        return pd.concat([part, part], axis=1)
+
+    plain = pd.DataFrame({"x": [4711.0, 1.0]})
+    frame = dask.from_pandas(plain, npartitions=2).map_partitions(doubled, meta=plain)
+    with pytest.raises(RecordsError, match="cannot be read"):
+        open_column(frame, "x", families.Bernoulli()).count()
+    assert Work("x", families.Bernoulli())(doubled(plain)) is None
+    assert Work("x", families.Bernoulli())(plain) == [2]

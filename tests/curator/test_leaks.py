@@ -7,10 +7,18 @@ import os
 import struct
 import subprocess
 import sys
+import traceback
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+
+import noisewise
+from noisewise import Bounds, families
+from noisewise.curator import publish
+from noisewise.curator.ledger import Ledger
+from noisewise.mechanism.privacy import pure
 
 NUMBERS = [4711.08154711, 31.41592653589]
 WORD = "zyxwv-canary-7f3a"
@@ -80,3 +88,38 @@ def test_a_refusal_holds_no_record(kind: str, tmp_path: Path) -> None:
     status, said = emitted(tmp_path, ["release", table, *words.split()])
     assert status == 2
     assert_silent(said)
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame({"x": NUMBERS, "y": [WORD] * 2})
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def broken(*_: Any) -> None:
+    raise MemoryError
+
+
+@pytest.mark.parametrize(
+    ("part", "fault"),
+    [(None, None), ("add_noise", broken), ("add_noise", interrupted), ("check_headroom", broken), ("write_once", interrupted)],
+)
+def test_a_traceback_with_locals_holds_no_record(
+    part: str | None, fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some tools print the variables of every frame. Ours hold neither records nor exact sums when an error leaves them."""
+    if part is not None:
+        monkeypatch.setattr(publish, part, fault)
+    ledger = Ledger(tmp_path / "b.db")
+    ledger.set_limit("d", pure("0.1" if part is None else "1"))
+    settings: dict[str, Any] = {"column": "x", "family": families.Exponential(), "bounds": Bounds(0, 5000, outside="clamp")}
+    settings |= {"epsilon": "0.5", "ledger": ledger.path, "dataset": "d", "out": tmp_path / "r.json", "by": "y", "groups": ["a"]}
+    try:
+        noisewise.release(frame(), sizes="public", **settings)
+    except BaseException as error:
+        said = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+    assert "publish.py" in said
+    assert_silent(said.encode())
+    assert f"{sum(NUMBERS):.3f}" not in said

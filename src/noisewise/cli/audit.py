@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from noisewise.cli.progress import progress
 from noisewise.cli.release import FAMILY_HELP
 
 
@@ -22,13 +23,12 @@ def audit(
     if (bounds is None) != (outside is None):
         raise typer.BadParameter("--bounds LOWER UPPER and --outside redact (or clamp) go together.")
 
-    from noisewise.cli.infer import _progress
     from noisewise.curator import audit as audits
     from noisewise.model import notation
     from noisewise.model.bounds import Bounds
 
     limits = None if bounds is None or outside is None else Bounds(*bounds, outside=outside)  # type: ignore[arg-type]
-    with _progress("releasing") as report:
+    with progress("releasing") as report:
         found = audits.audit(
             notation.family(family), bounds=limits, epsilon=epsilon, delta=delta, rho=rho, neighbours=neighbours,
             records_per_person=records_per_person, runs=runs, progress=report,

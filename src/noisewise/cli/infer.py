@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from noisewise.cli.progress import progress
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from noisewise.artifact import Release
     from noisewise.inference.posterior import Posterior
@@ -96,7 +98,7 @@ def _one(
 ) -> None:  # fmt: skip
     from noisewise.inference.infer import infer as run
 
-    with _progress("inferring") as report:
+    with progress("inferring") as report:
         posterior = run(
             found, prior, n_prior=n_prior, method=method, draws=draws, seed=seed, variant=variant, chains=chains, progress=report
         )
@@ -170,7 +172,7 @@ def _many(
     from noisewise.inference.infer import infer_many
 
     priors = [_prior(prior, release) for release in found] if prior.strip() == "weak" else _prior(prior, found[0])
-    with _progress(f"{len(found)} posteriors") as report:
+    with progress(f"{len(found)} posteriors") as report:
         table = infer_many(found, priors, n_prior=n_prior, method=method, draws=draws, seed=seed, progress=report).table()
     if out is not None:
         with _whole(out) as partial:
@@ -209,18 +211,3 @@ def _csv(table: list[dict[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(table)
     return text.getvalue()
-
-
-@contextmanager
-def _progress(label: str) -> "Iterator[Callable[[float], None]]":
-    """A bar on standard error where a person is watching, once the work is seen to take long."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn(label), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=console, transient=True,
-        disable=not console.is_terminal,
-    ) as bar:  # fmt: skip
-        task = bar.add_task(label, total=1.0)
-        yield lambda share: bar.update(task, completed=share)

@@ -78,26 +78,33 @@ def release(  # type: ignore[misc]
     >>> noisewise.release("visits.csv", column="wait", family=families.Exponential(), bounds=Bounds(0, 60, outside="redact"),
     ...                   epsilon="0.5", ledger="budget.db", dataset="visits-2026", out="wait.release.json")
     """
-    made = prepare(
-        records,
-        column=column,
-        family=family,
-        epsilon=epsilon,
-        delta=delta,
-        rho=rho,
-        ledger=ledger,
-        dataset=dataset,
-        bounds=bounds,
-        missing=missing,
-        records_per_person=records_per_person,
-        neighbours=neighbours,
-        by=by,
-        groups=groups,
-        sizes=sizes,
-        description=description,
-        out=out,
-    ).publish()
-    return made[0] if by is None else made
+    held = [records]
+    del records
+    try:
+        made = prepare(
+            held.pop(),
+            column=column,
+            family=family,
+            epsilon=epsilon,
+            delta=delta,
+            rho=rho,
+            ledger=ledger,
+            dataset=dataset,
+            bounds=bounds,
+            missing=missing,
+            records_per_person=records_per_person,
+            neighbours=neighbours,
+            by=by,
+            groups=groups,
+            sizes=sizes,
+            description=description,
+            out=out,
+        ).publish()
+        return made[0] if by is None else made
+    except BaseException as error:  # its traceback leads to frames that hold the records, and some tools print their variables
+        refusal = error.with_traceback(None)
+        refusal.__cause__ = refusal.__context__ = None
+    raise refusal
 
 
 def prepare(
@@ -135,7 +142,7 @@ def prepare(
     span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
     widest = Plan.make(family, span, missing, own, records_per_person, "move" if moving else neighbours)
     rehearse(widest.lattice)
-    size = rehearse_file(family, widest.noise, span, widest.lattice.coordinates)
+    size = rehearse_file(family, widest.noise, span, widest.lattice.coordinates) + 12 * sum(len(t or "") for t in texts.values())
     book = None if ledger is None else Ledger(Path(ledger))
     if out is not None:
         check_writable(Path(out), size * (1 if grouping is None else len(grouping.values)))
@@ -219,7 +226,7 @@ class Prepared:
         return made
 
     def releases(self, plan: Plan, spend: str | None, found: list[Sums]) -> list[Release]:
-        """The noise of all groups, drawn at once, and a release of each."""
+        """The noise of all groups, drawn at once, and a release of each. Whoever calls this has paid."""
         lattice = plan.lattice
         exact: list[int] = []
         for n, sums in found:

@@ -86,7 +86,7 @@ def open_columns(records: Any, columns: Columns) -> Source:
     )
 
 
-def _check_columns(names: list[str], columns: Columns) -> None:
+def check_columns(names: list[str], columns: Columns) -> None:
     for column, _ in columns.values():
         _check_column(names, column)
 
@@ -129,7 +129,7 @@ def _csv(path: Path, literal: str, columns: Columns) -> Source:
 
 def _polars(records: Any, columns: Columns) -> Source:
     schema = shielded(records.collect_schema)
-    _check_columns(list(schema.names()), columns)
+    check_columns(list(schema.names()), columns)
 
     def collect() -> Any:
         chosen = list(dict.fromkeys(column for column, _ in columns.values()))
@@ -143,7 +143,7 @@ def _polars(records: Any, columns: Columns) -> Source:
 def _pyarrow(records: Any, columns: Columns) -> Source:
     import pyarrow as pa
 
-    _check_columns(list(records.schema.names), columns)
+    check_columns(list(records.schema.names), columns)
 
     def known() -> Any:
         made = {}
@@ -170,14 +170,14 @@ class _Stream:
 def _relation(records: duckdb.DuckDBPyRelation, columns: Columns) -> Source:
     """Read on a connection of our own: the user's may have a collation that merges labels, or settings that make 1/0 an error."""
     names = shielded(lambda: list(records.columns), "the relation cannot be read; is its connection open?")
-    _check_columns(names, columns)
+    check_columns(names, columns)
     plain = []
     for ours, (column, _) in columns.items():
         if [name.casefold() for name in names].count(column.casefold()) > 1:
             raise RecordsError(f"another column's name differs from {column!r} only in case: one to DuckDB. Rename one.")
         kind, name = shielded(lambda column=column: _kind(records, column)), _quoted(column)  # type: ignore[misc]
         if kind not in (*_TEXT, *_NUMBERS, "BOOLEAN"):
-            raise RecordsError(_wrong_type(column))
+            raise RecordsError(wrong_type(column))
         value = f"CAST({name} AS VARCHAR)" if kind in _TEXT else f"TRY_CAST({name} AS DOUBLE)" if kind in _NUMBERS else name
         plain.append(f"{value} AS {ours}")
     stream = _Stream(shielded(lambda: records.project(", ".join(plain))))
@@ -194,7 +194,7 @@ def _typed(read: Source, columns: Columns, fault: str) -> Source:
             return list(table.columns), {column: _kind(table, column) for column, _ in columns.values()}
 
     names, kinds = shielded(schema, fault)
-    _check_columns(names, columns)
+    check_columns(names, columns)
     values = []
     for ours, (column, wanted) in columns.items():
         kind, name = kinds[column], _quoted(column)
@@ -207,7 +207,7 @@ def _typed(read: Source, columns: Columns, fault: str) -> Source:
             number = name if kind == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
             value = number if wanted == "number" else _key_of_number(number)
         else:
-            raise RecordsError(_wrong_type(column))
+            raise RecordsError(wrong_type(column))
         values.append(f"{value} AS {ours}")
     return lambda connection: read(connection).project(", ".join(values))
 
@@ -222,12 +222,12 @@ def _quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def _wrong_type(column: str) -> str:
+def wrong_type(column: str) -> str:
     return f"column {column!r} has a type that holds neither numbers nor text; choose another column."
 
 
 def _wrong_types(columns: Columns) -> str:
-    return _wrong_type(next(iter(columns.values()))[0])
+    return wrong_type(next(iter(columns.values()))[0])
 
 
 def _number_of_text(text: str) -> str:
@@ -253,7 +253,7 @@ def _pandas(records: Any, columns: Columns) -> Source:
     """pandas has no schema to trust: whatever the dtype, each value is taken for what it is, and nothing is refused."""
     import pandas
 
-    _check_columns(list(records.columns), columns)
+    check_columns(list(records.columns), columns)
 
     def values(column: str, wanted: Wanted) -> tuple[Any, Any]:
         series = records[column]

@@ -5,12 +5,12 @@ table in memory, and only the totals, whole numbers, come back.
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, final
 
-from noisewise.curator.records import UNREADABLE, _check_columns, _wrong_type, shielded
+from noisewise.curator.records import UNREADABLE, check_columns, shielded, wrong_type
 from noisewise.curator.statistics import Column, Held, Sums
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import Lattice
@@ -19,7 +19,9 @@ from noisewise.model.family import Family
 
 _SPARK = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "varchar", "char", "boolean", "void")
 TOGETHER = 1 << 20
-Total = Callable[["Work"], list[int]]
+Row = list[int] | None
+"""The whole numbers of a part; None if it could not be read. An exception would be logged by the engine, with the part."""
+Total = Callable[["Work"], Row]
 """Runs the work on every part of the records and adds up what it gives."""
 
 
@@ -30,13 +32,13 @@ def open_column(
     spark, dask = sys.modules.get("pyspark.sql"), sys.modules.get("dask.dataframe")  # who holds such a frame has imported it
     wanted = [column] if by is None else [column, by]
     if spark is not None and isinstance(records, spark.DataFrame):
-        _check_columns(list(records.columns), {name: (name, "text") for name in wanted})
+        check_columns(list(records.columns), {name: (name, "text") for name in wanted})
         for name in wanted:
             if dict(records.dtypes)[name].split("(")[0] not in _SPARK:
-                raise RecordsError(_wrong_type(name))
+                raise RecordsError(wrong_type(name))
         return Spread(lambda work: _spark_total(records, work), column, family, by, groups)
     if dask is not None and isinstance(records, dask.DataFrame):
-        _check_columns(list(records.columns), {name: (name, "text") for name in wanted})
+        check_columns(list(records.columns), {name: (name, "text") for name in wanted})
         return Spread(lambda work: _dask_total(records[list(dict.fromkeys(wanted))], work), column, family, by, groups)
     return Held.open(records, column, family, by, groups)
 
@@ -60,7 +62,12 @@ class Work:
             return 2 + self.bins[2]
         return 1 if self.lattice is None else len(self.groups or (None,)) * (1 + len(self.lattice.step))
 
-    def __call__(self, part: Any) -> list[int]:
+    def __call__(self, part: Any) -> Row:
+        with suppress(Exception):
+            return self._numbers(part)
+        return None
+
+    def _numbers(self, part: Any) -> list[int]:
         held = Held.open(part, self.column, self.family, self.by, self.groups)
         if self.bins is not None:
             n, counts = held.bin_counts(*self.bins)
@@ -95,7 +102,10 @@ class Spread:
     def _run(self, **task: Any) -> list[int]:
         work = Work(self.column, self.family, self.by, self.groups, **task)
         with _silent():
-            return shielded(lambda: self.total(work), UNREADABLE)
+            numbers = shielded(lambda: self.total(work), UNREADABLE)
+        if numbers is None:
+            raise RecordsError(UNREADABLE)
+        return numbers
 
 
 @contextmanager
@@ -109,20 +119,22 @@ def _silent() -> Iterator[None]:
         logging.disable(before)
 
 
-def _add(rows: Iterable[list[int]], width: int) -> list[int]:
+def _add(rows: Iterable[Row], width: int) -> Row:
     total = [0] * width
     for row in rows:
+        if row is None:
+            return None
         total = [a + b for a, b in zip(total, row, strict=True)]
     return total
 
 
-def _dask_total(frame: Any, work: Work) -> list[int]:
+def _dask_total(frame: Any, work: Work) -> Row:
     from dask.delayed import delayed
 
     parts = [delayed(work)(part) for part in frame.to_delayed()]
     while len(parts) > 1:  # in a tree, where the parts are
         parts = [delayed(_add)(parts[start : start + 16], work.width) for start in range(0, len(parts), 16)]
-    return list(parts[0].compute()) if parts else [0] * work.width
+    return parts[0].compute() if parts else [0] * work.width
 
 
 def _together(batches: Iterator[Any]) -> Iterator[list[Any]]:
@@ -137,19 +149,24 @@ def _together(batches: Iterator[Any]) -> Iterator[list[Any]]:
         yield held
 
 
-def _spark_total(frame: Any, work: Work) -> list[int]:
+def _spark_total(frame: Any, work: Work) -> Row:
     import pyarrow as pa
     from pyspark.sql import functions
 
-    names = [f"k{j}" for j in range(work.width)]
+    names = ["failed", *(f"k{j}" for j in range(work.width))]
     wide = pa.schema([(name, pa.decimal128(38)) for name in names])
     wanted = list(dict.fromkeys([work.column] if work.by is None else [work.column, work.by]))
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         total = _add((work(pa.Table.from_batches(some)) for some in _together(batches)), work.width)
-        yield pa.record_batch([pa.array([Decimal(number)], pa.decimal128(38)) for number in total], schema=wide)
+        numbers = [1] + [0] * work.width if total is None else [0, *total]
+        yield pa.record_batch([pa.array([Decimal(number)], pa.decimal128(38)) for number in numbers], schema=wide)
 
     chosen = frame.select([functions.col("`" + name.replace("`", "``") + "`") for name in wanted])
     sums = chosen.mapInArrow(run, ", ".join(f"{name} decimal(38,0)" for name in names))
-    row = sums.agg(*[functions.sum(name).alias(name) for name in names]).collect()[0]
-    return [int(value or 0) for value in row]
+    parts, *totals = sums.agg(functions.count("*"), *[functions.sum(name) for name in names]).collect()[0]
+    if parts == 0:
+        return [0] * work.width
+    if None in totals or totals[0] != 0:  # Spark's sum is null where it overflows
+        return None
+    return [int(value) for value in totals[1:]]

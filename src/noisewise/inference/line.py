@@ -8,6 +8,7 @@ that fails.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,12 @@ AGREE = 4e-3
 """Half as many points must give the same log density to this, weighted by the density: then all of them err far less."""
 
 Likelihood = Callable[[FloatArray, IntArray], FloatArray]
-Exact = Callable[..., tuple[FloatArray, FloatArray]]
+
+
+class Exact(Protocol):
+    """The log likelihood at (psi, group) and its numerical error, which may be `slack` times the usual one."""
+
+    def __call__(self, psi: FloatArray, group: IntArray, slack: FloatArray | None = None, /) -> tuple[FloatArray, FloatArray]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from noisewise.mechanism.privacy import Cost, smallest_scale
 INT64 = 2**63
 MOST_SUM = 2**62
 """A sum whose size is not public is clipped here, before its noise."""
+ABOVE = 1 + 1e-15
+"""More than what a few roundings to the nearest float can take away."""
 HEADROOM = 200
 """OpenDP saturates at 64 bits. Noise beyond this many scales has probability e^-200."""
 
@@ -49,7 +51,7 @@ def laplace_scale(sensitivity: int, epsilon: Decimal) -> float:
 
 def gaussian_scale(squared: int, rho: Decimal) -> float:
     """The smallest sd parameter, in lattice steps, at which integer normal noise is certified rho-zCDP; `squared` is L2 squared."""
-    distance = math.nextafter(math.sqrt(squared), math.inf)
+    distance = math.sqrt(squared) * ABOVE
     start = distance / math.sqrt(2 * float(rho))
     _check_size(start)
     return smallest_scale(_gaussian, distance, rho, start)
@@ -71,8 +73,7 @@ def concentrated_within(epsilon: Decimal, delta: Decimal) -> Cost:
     profile = dp.c.make_zCDP_to_approxDP(_gaussian(1.0))
 
     def certified(rho: Decimal) -> bool:
-        distance = math.nextafter(math.sqrt(2 * float(rho)), math.inf)
-        return Decimal(profile.map(distance).epsilon(float(delta))) <= epsilon
+        return Decimal(profile.map(math.sqrt(2 * float(rho)) * ABOVE).epsilon(float(delta) / ABOVE)) <= epsilon
 
     log = -float(delta.ln())
     start = (math.sqrt(log + float(epsilon)) - math.sqrt(log)) ** 2  # by the looser formula
