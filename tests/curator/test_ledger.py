@@ -1,9 +1,6 @@
 """The ledger: exact sums, clear refusals, sixteen processes at once, and processes killed at any instant."""
 
-import json
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +9,7 @@ from typing import Any
 import pytest
 
 import noisewise
+from curator.forks import forks
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import BudgetExceeded, LedgerError
@@ -125,14 +123,6 @@ def test_someone_elses_database_is_refused(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE t (x)")
     with pytest.raises(LedgerError, match="not a noisewise ledger"):
         Ledger(path).set_limit("visits", pure(1))
-
-
-def forks(what: str, folder: Path) -> Any:
-    """In a process of its own: to fork one that has started threads is not safe."""
-    script = Path(__file__).parent / "forks.py"
-    done = subprocess.run([sys.executable, str(script), what, str(folder)], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_sixteen_processes_never_overspend(ledger: Ledger, records: Path, tmp_path: Path) -> None:
