@@ -108,7 +108,7 @@ def test_every_family_from_the_command_line(family: str, column: str, more: list
 
 BAD = {
     "missing file": ("release nothing.csv --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "there is no file nothing.csv"),
-    "a folder": ("release . --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "is a folder"),
+    "a folder": ("release . --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "is a folder and can be read if"),
     "wrong suffix": ("release budget.db --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "neither .csv nor .parquet"),
     "not Parquet": ("release fake.parquet --column wait --family bernoulli --epsilon 1 --no-ledger --out o.json", "not a readable Parquet"),
     "wrong type": ("release dates.parquet --column when --family bernoulli --epsilon 1 --no-ledger --out o.json", "neither numbers nor text"),

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from noisewise import Bounds, families
 from noisewise.curator.statistics import Held
+from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import lattice_for
 from tables import FORMS, table
 
@@ -215,3 +217,27 @@ def test_dictionary_and_category_columns(tmp_path: Path) -> None:
         assert sums(frame, family, None) == (4, [2, 1, 1])
     whole = pd.DataFrame({"x": pd.Series([1, 2, None, 1], dtype="category")})
     assert sums(whole, families.Categorical([1, 2, 0], other=0), None) == (4, [2, 1, 1])
+
+
+def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
+    """Each value means the same in every file, whatever the types and the other columns of the first one."""
+    kinds = [
+        "1 AS x, 'a' AS y",
+        "2.5::DOUBLE AS x, 7 AS y",
+        "'3.5' AS x",
+        "9 AS z, 4.25::FLOAT AS x",
+        "5 AS x, true AS y",
+        "true AS x",
+    ]
+    for number, kind in enumerate(kinds):
+        duckdb.sql(f"SELECT {kind}").write_parquet(str(tmp_path / f"{number}.parquet"))
+    (tmp_path / "_SUCCESS").touch()
+    bounds = Bounds(0, 64, outside="clamp")
+    n, (total,) = sums(tmp_path, families.Exponential(), bounds)
+    assert (n, total * lattice_for(families.Exponential(), bounds).step[0]) == (6, 17.25)
+    duckdb.sql("SELECT 1 AS z").write_parquet(str(tmp_path / "6.parquet"))
+    with pytest.raises(RecordsError, match="no column 'x'"):
+        sums(tmp_path, families.Exponential(), bounds)
+    (tmp_path / "6.parquet").rename(tmp_path / "more.csv")
+    with pytest.raises(RecordsError, match=r"a folder and can be read if it holds \.parquet files alone"):
+        sums(tmp_path, families.Exponential(), bounds)

@@ -44,7 +44,7 @@ def _two_numbers(words: list[str]) -> bool:
 
 
 def release(
-    records: Annotated[Path, typer.Argument(help="A .csv or .parquet file.", show_default=False)],
+    records: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or a folder of .parquet files.", show_default=False)],
     column: Annotated[str, typer.Option(help="The column to release.", show_default=False)],
     family: Annotated[str, typer.Option(help=FAMILY_HELP, show_default=False)],
     epsilon: Annotated[str | None, typer.Option(help="The privacy cost.", show_default=False)] = None,

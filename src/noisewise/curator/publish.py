@@ -49,8 +49,8 @@ def release(  # type: ignore[misc]
 ) -> Release | list[Release]:
     """Publish the noisy statistic of one column at a cost of epsilon, recorded in the ledger before any noise is drawn.
 
-    records: a path to a .csv or .parquet file, a pandas, polars, pyarrow or DuckDB table, or a Spark or Dask frame, which is
-        summed where it lies: noisewise must be installed where the engine's Python workers run.
+    records: a path to a .csv or .parquet file or a folder of .parquet files, a pandas, polars, pyarrow or DuckDB table, or a
+        Spark or Dask frame, which is summed where it lies: noisewise must be installed where the engine's Python workers run.
     column: the name of the column.
     family: the model of a record, such as families.Exponential() or families.Categorical(["a", "b"], other="b").
     epsilon: the privacy cost; a number or, to the digit, text such as "0.1". Alone it is pure, by Laplace noise.

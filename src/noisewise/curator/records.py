@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -45,6 +46,7 @@ _NUMBERS = [
     "DOUBLE",
     "DECIMAL",
 ]
+_PARQUET = (".parquet", ".pq")
 _TEXT = ("VARCHAR", "ENUM", "NULL", '"NULL"')
 
 
@@ -81,8 +83,8 @@ def open_columns(records: Any, columns: Columns) -> Source:
         if module is not None and isinstance(records, tuple(getattr(module, kind) for kind in kinds)):
             return opened(records, columns)
     raise RecordsError(
-        f"records of type {type(records).__qualname__} are not supported; give a path to a .csv or .parquet file, a pandas "
-        "or polars frame, a pyarrow table, a DuckDB relation, a Spark or a Dask frame."
+        f"records of type {type(records).__qualname__} are not supported; give a path to a .csv or .parquet file or to a folder "
+        "of .parquet files, a pandas or polars frame, a pyarrow table, a DuckDB relation, a Spark or a Dask frame."
     )
 
 
@@ -101,19 +103,56 @@ def _check_column(names: list[str], column: str) -> None:
 
 def _file(path: Path, columns: Columns) -> Source:
     try:
+        if path.is_dir():
+            return _folder(path, columns)
         if not path.is_file():
-            raise RecordsError(f"{path} is a folder; give a file." if path.is_dir() else f"there is no file {path}.")
+            raise RecordsError(f"there is no file {path}.")
     except OSError as error:  # a name that is too long, a folder that may not be entered
         raise RecordsError(f"cannot read {path}: {error.strerror}.") from None
+    _check_readable(path)
+    if path.suffix.lower() in _PARQUET:
+        return _parquet([path], columns, f"{path} is not a readable Parquet file.")
+    if path.suffix.lower() == ".csv":
+        return _csv(path, _literal(path), columns)
+    raise RecordsError(f"{path} is neither .csv nor .parquet; convert it, or give a table from Python.")
+
+
+def _folder(path: Path, columns: Columns) -> Source:
+    """The Parquet files of a folder, as one table. Anything else in it is refused rather than left out unsaid."""
+    files = sorted(file for file in path.iterdir() if file.name[0] not in "._")  # Spark writes its _SUCCESS there
+    if not files or any(not file.is_file() or file.suffix.lower() not in _PARQUET for file in files):
+        raise RecordsError(f"{path} is a folder and can be read if it holds .parquet files alone; give such a one, or a file.")
+    for file in files:
+        _check_readable(file)
+    return _parquet(files, columns, f"a file in {path} is not a readable Parquet file.")
+
+
+def _check_readable(path: Path) -> None:
     if not os.access(path, os.R_OK):
         raise RecordsError(f"the file {path} may not be read; check its permissions.")
-    literal = glob.escape(str(path))  # a * in a file's name is no pattern, and c0=5 in a folder's name no column
-    if path.suffix.lower() in (".parquet", ".pq"):
-        fault = f"{path} is not a readable Parquet file."
-        return _typed(lambda connection: connection.read_parquet(literal, hive_partitioning=False), columns, fault)
-    if path.suffix.lower() == ".csv":
-        return _csv(path, literal, columns)
-    raise RecordsError(f"{path} is neither .csv nor .parquet; convert it, or give a table from Python.")
+
+
+def _literal(path: Path) -> str:
+    return glob.escape(str(path))  # a * in a file's name is no pattern, and c0=5 in a folder's name no column
+
+
+def _parquet(files: list[Path], columns: Columns, fault: str) -> Source:
+    """Files whose columns have the same types are read together; DuckDB would cast others to the types of the first."""
+
+    def alike() -> list[list[str]]:
+        found: dict[tuple[object, ...], list[str]] = {}
+        with connect() as connection:
+            for name in map(_literal, files):
+                table = connection.read_parquet(name, hive_partitioning=False)
+                there = [column for column, _ in columns.values() if column in table.columns]
+                found.setdefault(tuple((column, _kind(table, column)) for column in there), []).append(name)
+        return list(found.values())
+
+    def read(names: list[str]) -> Source:
+        return _typed(lambda connection: connection.read_parquet(names, hive_partitioning=False), columns, fault)
+
+    parts = [read(names) for names in shielded(alike, fault)]
+    return lambda connection: reduce(duckdb.DuckDBPyRelation.union, [part(connection) for part in parts])
 
 
 def _csv(path: Path, literal: str, columns: Columns) -> Source:
