@@ -8,11 +8,13 @@ Run: python bench/audit.py [runs], or make audit
 
 import sys
 
+from joblib import Parallel, delayed
 from rich.console import Console
 from rich.progress import track
 
 from noisewise import Bounds, families
 from noisewise.curator.audit import RUNS, audit
+from noisewise.model.family import Family
 
 BOUNDED = [
     (families.Exponential(), (0.5, 9)),
@@ -25,22 +27,34 @@ BOUNDED = [
 ]
 
 
+Setting = tuple[Family, Bounds | None, str, dict[str, float]]
+
+
+def settings() -> list[Setting]:
+    cases: list[tuple[Family, Bounds | None]] = [(families.Bernoulli(), None)]
+    cases.append((families.Categorical(["a", "b", "c"], other="c"), None))
+    cases += [(family, Bounds(*limits, outside=outside)) for family, limits in BOUNDED for outside in ("redact", "clamp")]
+    costs: list[dict[str, float]] = [{"epsilon": 1}, {"rho": 0.5}]
+    return [(*case, neighbours, cost) for case in cases for neighbours in ("replace_one", "add_remove") for cost in costs]
+
+
+def attacked(setting: Setting, runs: int) -> tuple[bool, str]:
+    family, bounds, neighbours, cost = setting
+    found = audit(family, bounds=bounds, neighbours=neighbours, runs=runs, **cost)
+    known = "".join(f" {key} {value:g}" for key, value in family.describe().items() if isinstance(value, float))
+    rule = "" if bounds is None else f" {bounds.outside} [{bounds.lower:g}, {bounds.upper:g}]"
+    line = f"{family.kind + known + rule:42s} {neighbours:12s} {found.declared!s:14s} at least {found.bound:.3f}"
+    return found.kept, f"{line}  {'pass' if found.kept else 'FAIL'}"
+
+
 def main() -> int:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
-    cases = [(families.Bernoulli(), None), (families.Categorical(["a", "b", "c"], other="c"), None)]
-    cases += [(family, Bounds(*limits, outside=outside)) for family, limits in BOUNDED for outside in ("redact", "clamp")]
-    every = [(*case, neighbours, cost) for case in cases for neighbours in ("replace_one", "add_remove")
-             for cost in ({"epsilon": 1}, {"rho": 0.5})]  # fmt: skip
-    broken = 0
+    every, broken = settings(), 0
     title = f"{len(every)} settings, {runs} releases of each table"
-    for family, bounds, neighbours, cost in track(every, title, console=Console(stderr=True)):
-        found = audit(family, bounds=bounds, neighbours=neighbours, runs=runs, **cost)
-        broken += not found.kept
-        known = "".join(f" {key} {value:g}" for key, value in family.describe().items() if isinstance(value, float))
-        rule = "" if bounds is None else f" {bounds.outside} [{bounds.lower:g}, {bounds.upper:g}]"
-        verdict = "pass" if found.kept else "FAIL"
-        setting = f"{family.kind + known + rule:42s} {neighbours:12s} {found.declared!s:14s}"
-        print(f"{setting} at least {found.bound:.3f}  {verdict}", flush=True)
+    lines = Parallel(n_jobs=-1, return_as="generator")(delayed(attacked)(setting, runs) for setting in every)
+    for kept, line in track(lines, title, total=len(every), console=Console(stderr=True)):
+        broken += not kept
+        print(line, flush=True)
     print(f"{len(every)} settings, {broken} spend more than they declare")
     return 1 if broken else 0
 

@@ -1,0 +1,194 @@
+"""Big tables: throughput as a ratio to the engine's own plain sum, peak memory, and growth. Run: python bench/scale.py
+
+1. A folder of ten Parquet files with 2, 20 and 200 million rows, DuckDB limited to 1 GB: `noisewise.release` against
+   DuckDB's own `count(*), sum(x)`, and against the sum of the clamped values, each in a process of its own, in turns.
+2. The same by 3000 groups.
+3. 20 million rows on Spark (local, two threads) and on Dask (two workers): against the plain sums of those engines.
+
+--rows 2000000 makes everything a hundred times smaller.
+"""
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+DATA = Path(__file__).parent / "data"
+FILES, GROUPS, LIMIT = 10, 3000, "1GB"
+LOWER, UPPER = 20.0, 80.0
+CLAMPED = f"least(greatest(x, {LOWER}), {UPPER})"
+
+
+def make_folder(rows: int) -> Path:
+    """Ten files of normal-like numbers, a few of them missing, and of counties."""
+    folder = DATA / f"scale{rows}"
+    if not folder.exists():
+        part = DATA / f".scale{rows}.part"
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        value = "CASE WHEN random() < 0.001 THEN NULL ELSE (random() + random() + random() + random() - 2) * 30 + 50 END"
+        for number in range(FILES):
+            query = f"SELECT {value} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county FROM range({rows // FILES})"
+            duckdb.execute(f"COPY ({query}) TO '{part}/{number}.parquet'")
+        part.rename(folder)
+    return folder
+
+
+def settings() -> dict[str, Any]:
+    from noisewise import Bounds, families
+
+    return {"column": "x", "family": families.Normal(variance=100.0), "bounds": Bounds(LOWER, UPPER, outside="clamp"), "epsilon": 1}
+
+
+def limited() -> None:
+    """Every connection of noisewise gets the limit that the plain sums have."""
+    from noisewise.curator import records, statistics
+
+    def connect() -> duckdb.DuckDBPyConnection:
+        connection = records_connect()
+        connection.execute(f"SET memory_limit = '{LIMIT}'")
+        return connection
+
+    records_connect = records.connect
+    records.connect = statistics.connect = connect  # type: ignore[attr-defined]
+
+
+def release(folder: Path) -> None:
+    import noisewise
+
+    noisewise.release(folder, ledger=None, **settings())
+
+
+def release_groups(folder: Path) -> None:
+    import noisewise
+
+    groups = [f"county {number}" for number in range(GROUPS)]
+    made = noisewise.release(folder, by="county", groups=groups, sizes="public", ledger=None, **settings())
+    assert len(made) == GROUPS
+
+
+def query(columns: str, rest: str = "") -> Callable[[Path], None]:
+    def run(folder: Path) -> None:
+        connection = duckdb.connect(config={"memory_limit": LIMIT, "temp_directory": ""})
+        connection.execute(f"SELECT {columns} FROM '{folder}/*.parquet' {rest}").fetchall()
+
+    return run
+
+
+JOBS: dict[str, Callable[[Path], None]] = {
+    "release": release,
+    "sum": query("count(*), sum(x)"),
+    "clamped sum": query(f"count(*), sum({CLAMPED})"),
+    "release by groups": release_groups,
+    "sum by groups": query("county, count(*), sum(x)", "GROUP BY county"),
+}
+
+
+def child(job: str, rows: int) -> None:
+    """Seconds of the job, the second time, and the peak memory of the process in MB."""
+    limited()
+    folder = make_folder(rows)
+    JOBS[job](make_folder(10_000))  # everything is imported and started
+    began = time.perf_counter()
+    JOBS[job](folder)
+    seconds = time.perf_counter() - began
+    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+
+
+def measured(jobs: list[str], rows: int, repeats: int) -> dict[str, tuple[float, float]]:
+    """Median seconds and largest peak of each job; in turns, so that a slow moment of the machine hits all."""
+    found: dict[str, list[list[float]]] = {job: [] for job in jobs}
+    for _ in range(repeats):
+        for job in jobs:
+            command = [sys.executable, __file__, "--child", job, "--rows", str(rows)]
+            found[job].append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
+    return {job: (statistics.median(s for s, _ in runs), max(m for _, m in runs)) for job, runs in found.items()}
+
+
+def duckdb_table(rows: int, repeats: int) -> None:
+    seconds = []
+    for size in (rows // 100, rows // 10, rows):
+        make_folder(size)
+        found = measured(["release", "sum", "clamped sum"], size, repeats)
+        (own, memory), (plain, plain_memory), (clamped, _) = found.values()
+        seconds.append(own)
+        print(
+            f"{size:>11,} rows: release {own:.2f} s, {size / own / 1e6:.0f} million rows/s; / plain sum {own / plain:.2f}, "
+            f"/ sum of clamped values {own / clamped:.2f}; peak {memory:.0f} MB (plain sum {plain_memory:.0f} MB)",
+            flush=True,
+        )
+    print(f"ten times the rows take {seconds[1] / seconds[0]:.1f} and {seconds[2] / seconds[1]:.1f} times as long")
+    (own, memory), (plain, _) = measured(["release by groups", "sum by groups"], rows // 10, repeats).values()
+    print(f"{rows // 10:>11,} rows by {GROUPS} groups: {own:.2f} s; / plain grouped sum {own / plain:.2f}; peak {memory:.0f} MB")
+
+
+def timed(first: Callable[[], object], second: Callable[[], object], repeats: int) -> tuple[float, float]:
+    first(), second()  # everything is started and in the page cache
+    spent: tuple[list[float], list[float]] = ([], [])
+    for _ in range(repeats):
+        for job, times in zip((first, second), spent, strict=True):
+            began = time.perf_counter()
+            job()
+            times.append(time.perf_counter() - began)
+    return statistics.median(spent[0]), statistics.median(spent[1])
+
+
+def spark_line(rows: int, repeats: int) -> None:
+    import noisewise
+
+    if shutil.which("java") is None:
+        print("Spark: not measured, there is no Java here")
+        return
+    from pyspark.sql import SparkSession, functions
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+    session = builder.config("spark.driver.memory", "1g").config("spark.driver.host", "127.0.0.1").getOrCreate()
+    frame = session.read.parquet(str(make_folder(rows)))
+    own, plain = timed(
+        lambda: noisewise.release(frame, ledger=None, **settings()), lambda: frame.agg(functions.sum("x")).collect(), repeats
+    )
+    session.stop()
+    print(f"{rows:>11,} rows on Spark: release {own:.2f} s; / its plain sum {own / plain:.2f}", flush=True)
+
+
+def dask_line(rows: int, repeats: int) -> None:
+    import dask.dataframe
+    from distributed import Client, LocalCluster
+
+    import noisewise
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+        frame = dask.dataframe.read_parquet(str(make_folder(rows)))
+        own, plain = timed(lambda: noisewise.release(frame, ledger=None, **settings()), lambda: frame["x"].sum().compute(), repeats)
+    print(f"{rows:>11,} rows on Dask: release {own:.2f} s; / its plain sum {own / plain:.2f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=200_000_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments.child, arguments.rows)
+        return
+    warnings.simplefilter("ignore")
+    duckdb_table(arguments.rows, arguments.repeats)
+    spark_line(arguments.rows // 10, arguments.repeats)
+    dask_line(arguments.rows // 10, arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()
