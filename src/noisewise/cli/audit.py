@@ -17,6 +17,9 @@ def audit(
     rho: Annotated[str | None, typer.Option(help="The declared cost in zCDP.", show_default=False)] = None,
     neighbours: Annotated[str, typer.Option(help="replace_one or add_remove.")] = "replace_one",
     records_per_person: Annotated[int, typer.Option(help="How many records one person may own.")] = 1,
+    sizes: Annotated[
+        str | None, typer.Option(help="Of a release by groups, here two: public or released.", show_default=False)
+    ] = None,
     runs: Annotated[int, typer.Option(min=100, help="Releases of each of the two tables.")] = 20_000,
 ) -> None:
     """Release two neighbouring tables many times, attack, and report a lower bound on the privacy really spent."""
@@ -31,7 +34,7 @@ def audit(
     with progress("releasing") as report:
         found = audits.audit(
             notation.family(family), bounds=limits, epsilon=epsilon, delta=delta, rho=rho, neighbours=neighbours,
-            records_per_person=records_per_person, runs=runs, progress=report,
+            records_per_person=records_per_person, sizes=sizes, runs=runs, progress=report,
         )  # fmt: skip
     currency = found.declared.currency
     print(f"tables {found.tables[0]} and {found.tables[1]}, {found.runs} releases of each")
