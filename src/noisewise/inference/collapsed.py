@@ -8,12 +8,12 @@ import numpy as np
 from scipy import special
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.model.arrays import FloatArray
+from noisewise.model.arrays import FloatArray, IntArray
 
-ORDER = 16
+ORDER = 12
 _UNIT, _UNIT_WEIGHT = np.polynomial.legendre.leggauss(ORDER)
-_FALL = 18.0
-"""Where the integrand is e^-18 of its peak, it ends."""
+_FALL = 12.0
+"""Where the integrand is e^-12 of its peak, it ends."""
 _OVERFLOWS = -26.0
 """erfcx(-26) is e^676."""
 PIECE = 1 << 10
@@ -60,13 +60,18 @@ def normal_laplace(z: FloatArray, v: FloatArray, b: FloatArray) -> FloatArray:
     e^{-z^2/2v}/4b [erfcx((v/b - z)/sqrt(2v)) + erfcx((v/b + z)/sqrt(2v))]: with the normal factor taken out nothing
     cancels at n = 10^12; where erfcx would overflow, the noise's tail e^{v/2b^2 - |z|/b} is plain.
     """
-    v = np.maximum(v, 1e-24 * b * b)
+    log, factor = _parts(z, np.maximum(v, 1e-24 * b * b), b)
+    return np.asarray(log + np.log(factor) - np.log(4 * b))
+
+
+def _parts(z: FloatArray, v: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same density, but for 1/4b, as the logarithm of a factor and another factor."""
     root = np.sqrt(2 * v)
     ratio, far = v / b, np.abs(z)
     near = (ratio - far) / root
     body = special.erfcx(np.maximum(near, _OVERFLOWS)) + special.erfcx((ratio + far) / root)
-    value = np.where(near < _OVERFLOWS, np.log(2) + ratio / (2 * b) - far / b, np.log(body) - (z / root) ** 2)
-    return np.asarray(value - np.log(4 * b))
+    plain = near < _OVERFLOWS
+    return np.where(plain, ratio / (2 * b) - far / b, -((z / root) ** 2)), np.where(plain, 2.0, body)
 
 
 def _slope(z: FloatArray, v: FloatArray, b: FloatArray) -> FloatArray:
@@ -86,9 +91,16 @@ def _two(z: FloatArray, covariance: FloatArray, scale: FloatArray) -> FloatArray
     z1, z2 = z[:, 0], z[:, 1]
     sd = np.sqrt(v1)
 
-    def log_integrand(e: FloatArray) -> FloatArray:  # (batch, m)
-        first = -0.5 * (e / sd[:, None]) ** 2 - np.abs(z1[:, None] - e) / b1[:, None]
-        return np.asarray(first + normal_laplace(z2[:, None] - c[:, None] * e, v2[:, None], b2[:, None]))
+    def integrand(e: FloatArray, rows: slice | IntArray = slice(None)) -> tuple[FloatArray, FloatArray]:  # (rows, m)
+        """The logarithm of a factor, and another factor."""
+        of = [x[rows, None] for x in (z1, z2, sd, c, v2, b1, b2)]
+        first = -0.5 * (e / of[2]) ** 2 - np.abs(of[0] - e) / of[5]
+        log, factor = _parts(of[1] - of[3] * e, of[4], of[6])
+        return first + log, factor
+
+    def log_integrand(e: FloatArray) -> FloatArray:
+        log, factor = integrand(e)
+        return np.asarray(log + np.log(factor))
 
     # The log integrand is concave: bisect its slope to a quarter of the peak's width.
     steep = sd * (1 / b1 + np.abs(c) / b2)
@@ -108,8 +120,9 @@ def _two(z: FloatArray, covariance: FloatArray, scale: FloatArray) -> FloatArray
     # The noise of either statistic has a kink, the second one's a soft one: no rule of quadrature may cross it.
     kinks = np.clip(np.stack([z1, np.nan_to_num(z2 / c)]), low, high)
     ends = np.stack([low, *np.sort(kinks, axis=0), high], axis=1)
-    half = np.diff(ends)[:, :, None] / 2
-    nodes = ends[:, :-1, None] + half * (1 + _UNIT)
-    height = np.exp(log_integrand(nodes.reshape(len(z), -1)) - top).reshape(nodes.shape)
-    total = np.einsum("bso,bsz,o->b", height, half, _UNIT_WEIGHT)
-    return np.asarray(np.log(total) + top[:, 0] - np.log(sd * np.sqrt(2 * np.pi)) - np.log(2 * b1))
+    half = np.diff(ends) / 2
+    rows, part = np.nonzero(half > 0)  # where a kink lies outside there is nothing on its other side
+    log, factor = integrand(ends[rows, part, None] + half[rows, part, None] * (1 + _UNIT), rows)
+    height = (factor * np.exp(log - top[rows])) @ _UNIT_WEIGHT
+    total = np.bincount(rows, height * half[rows, part], len(z))
+    return np.asarray(np.log(total) + top[:, 0] - np.log(sd * np.sqrt(2 * np.pi) * 8 * b1 * b2))
