@@ -195,7 +195,7 @@ def test_anything_in_a_ledger(at: int, data: bytes) -> None:
         path = Path(folder) / "b.db"
         book = Ledger(path)
         book.set_limit("visits", pure(3))
-        book.spend("visits", pure("0.5"), "test")
+        book.spend("visits", pure("0.5"), "one record", "test")
         content = bytearray(path.read_bytes())
         content[at : at + len(data)] = data
         path.write_bytes(content)
@@ -228,7 +228,7 @@ def test_ledgers(tmp_path: Path) -> None:
     path = tmp_path / "b.db"
     book = Ledger(path)
     book.set_limit("visits", pure(3))
-    book.spend("visits", pure("0.5"), "test")
+    book.spend("visits", pure("0.5"), "one record", "test")
     seed = path.read_bytes()
     texts = [b"visits", b"epsilon", b"0.5", b"CREATE TABLE", b"spends"]
 
@@ -298,10 +298,10 @@ def test_nothing_in_a_ledger_is_run(tmp_path: Path) -> None:
     """A trigger planted in a ledger may forbid what it likes, but it cannot make an account smaller."""
     path = tmp_path / "b.db"
     Ledger(path).set_limit("d", pure(1))
-    Ledger(path).spend("d", pure("0.9"), "test")
+    Ledger(path).spend("d", pure("0.9"), "one record", "test")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TRIGGER evil AFTER INSERT ON spends BEGIN DELETE FROM spends; END")
         connection.commit()
     with pytest.raises(LedgerError):
-        Ledger(path).spend("d", pure("0.05"), "test")
+        Ledger(path).spend("d", pure("0.05"), "one record", "test")
     assert Ledger(path).accounts()[0].spent == pure("0.9").amount

@@ -308,7 +308,7 @@ def test_amounts_are_exact_whatever_the_decimal_context() -> None:
 @pytest.mark.parametrize("amount", ["-1", "0", "NaN"])
 def test_the_ledger_takes_positive_amounts_only(amount: str, ledger: Ledger) -> None:
     bad = Cost("epsilon", Decimal(amount))
-    for action in (lambda: ledger.spend("d", bad, "test"), lambda: ledger.set_limit("d", bad)):
+    for action in (lambda: ledger.spend("d", bad, "one record", "test"), lambda: ledger.set_limit("d", bad)):
         with pytest.raises(ValueError, match="positive"):
             action()
     assert len(ledger.history()) == 1

@@ -1,5 +1,6 @@
 """The same table gives the identical integers on Spark and on Dask as in pandas, whatever the partitioning."""
 
+import logging
 import math
 import os
 import shutil
@@ -15,9 +16,9 @@ import pytest
 
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
-from noisewise.curator.spread import Spread, Work, open_column
+from noisewise.curator.spread import SILENCE, Spread, Work, open_column
 from noisewise.curator.statistics import Held
-from noisewise.errors import RecordsError
+from noisewise.errors import RecordsError, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
 
 pytestmark = [
@@ -135,6 +136,8 @@ def test_wrong_columns_of_a_cluster(spark: Any, dask: Any) -> None:
         open_column(frame, "x", families.Bernoulli())
     with pytest.raises(RecordsError, match="there is no column 'z'"):
         open_column(frame, "z", families.Bernoulli())
+    with pytest.raises(UnsupportedCombination, match="groups must differ"):
+        open_column(frame, "y", families.Bernoulli(), "y", ("1", "1.0"))
     with pytest.raises(RecordsError, match="there is no column 'z'"):
         open_column(dask.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), "z", families.Bernoulli())
 
@@ -156,5 +159,14 @@ def test_a_part_that_cannot_be_read(dask: Any) -> None:
     frame = dask.from_pandas(plain, npartitions=2).map_partitions(doubled, meta=plain)
     with pytest.raises(RecordsError, match="cannot be read"):
         open_column(frame, "x", families.Bernoulli()).count()
-    assert Work("x", families.Bernoulli())(doubled(plain)) is None
-    assert Work("x", families.Bernoulli())(plain) == [2]
+    assert Work("x", families.Bernoulli(), None, None)(doubled(plain)) is None
+    assert Work("x", families.Bernoulli(), None, None)(plain) == [2]
+
+
+def test_logging_is_off_while_any_thread_is_within() -> None:
+    before = logging.root.manager.disable
+    with SILENCE:
+        with SILENCE:
+            pass
+        assert logging.root.manager.disable == logging.CRITICAL
+    assert logging.root.manager.disable == before

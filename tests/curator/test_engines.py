@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -241,3 +242,33 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
     (tmp_path / "6.parquet").rename(tmp_path / "more.csv")
     with pytest.raises(RecordsError, match=r"a folder and can be read if it holds \.parquet files alone"):
         sums(tmp_path, families.Exponential(), bounds)
+
+
+def test_decimals_of_different_types_in_one_folder(tmp_path: Path) -> None:
+    """One record's digits set its file's type, and must not move the records of other files."""
+    for first in ("1", "1.5", "12345.67"):
+        for name, values in (("a", [decimal.Decimal(first)]), ("b", [decimal.Decimal("0.4")] * 1000)):
+            pq.write_table(pa.table({"x": values}), tmp_path / f"{name}.parquet")
+        n, (total,) = sums(tmp_path, families.Exponential(), Bounds(0, 64, outside="redact"))
+        step = lattice_for(families.Exponential(), Bounds(0, 64, outside="redact")).step[0]
+        inside = float(first) if float(first) < 64 else 0.0
+        assert (n, total * step) == (1001, pytest.approx(400 + inside, abs=0.1))
+
+
+def test_decimals_of_many_digits(tmp_path: Path) -> None:
+    """One of more than 38 digits makes a column another type, in which the others must not be rounded otherwise."""
+    bounds = Bounds(0, 0.022, outside="redact")  # 0.022 is on the bound, and an ulp above it is not
+    plain = [decimal.Decimal("0.022")] * 100
+    wide = pa.table({"x": pa.array([*plain, decimal.Decimal("1e-45")], pa.decimal256(60, 46))})
+    narrow = pa.table({"x": pa.array([*plain, None], pa.decimal128(10, 3))})
+    assert sums(wide, families.Exponential(), bounds) == sums(narrow, families.Exponential(), bounds)
+    pq.write_table(wide, tmp_path / "t.parquet")
+    with pytest.raises(RecordsError, match="more than 38 digits"):
+        sums(tmp_path / "t.parquet", families.Exponential(), bounds)
+
+
+def test_a_file_under_two_names(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1.0]}), tmp_path / "a.parquet")
+    (tmp_path / "latest.parquet").symlink_to("a.parquet")
+    with pytest.raises(RecordsError, match="would count twice"):
+        sums(tmp_path, families.Bernoulli(), None)

@@ -49,21 +49,21 @@ def publish(records: Path, ledger: Path, epsilon: str, out: Path | None = None) 
 
 def test_three_tenths_fit_into_0_3(ledger: Ledger) -> None:
     for _ in range(3):
-        ledger.spend("visits", pure("0.1"), "test")
+        ledger.spend("visits", pure("0.1"), "one record", "test")
     (account,) = ledger.accounts()
     assert (account.spent, account.left, account.releases) == (Decimal("0.3"), 0, 3)
     with pytest.raises(BudgetExceeded, match=r"has 0 of its limit 0.3 left.*costs 0.0001.*set-limit"):
-        ledger.spend("visits", pure("0.0001"), "test")
+        ledger.spend("visits", pure("0.0001"), "one record", "test")
     assert len(ledger.history("visits")) == 4
 
 
 def test_limits_can_be_raised_and_lowered_and_everything_is_kept(ledger: Ledger) -> None:
-    ledger.spend("visits", pure("0.2"), "test")
+    ledger.spend("visits", pure("0.2"), "one record", "test")
     assert ledger.set_limit("visits", pure("0.1")).left == Decimal("-0.1")
     with pytest.raises(BudgetExceeded, match=r"has 0 of its limit 0\.1 left"):
-        ledger.spend("visits", pure("0.01"), "test")
+        ledger.spend("visits", pure("0.01"), "one record", "test")
     assert ledger.set_limit("visits", pure(1)).left == Decimal("0.8")
-    ledger.spend("visits", pure("0.8"), "test")
+    ledger.spend("visits", pure("0.8"), "one record", "test")
     assert [str(entry.cost.amount) for entry in ledger.history()] == ["0.3", "0.2", "0.1", "1", "0.8"]
     with closing(sqlite3.connect(ledger.path)) as connection, pytest.raises(sqlite3.IntegrityError, match="never deleted"):
         connection.execute("DELETE FROM spends")
@@ -208,12 +208,27 @@ def test_a_ledger_of_format_1_is_taken_over(tmp_path: Path, records: Path) -> No
             CREATE TRIGGER spends_stay BEFORE DELETE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never deleted'); END;
             CREATE TRIGGER spends_hold BEFORE UPDATE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never changed'); END;
             INSERT INTO limits (dataset, epsilon, at) VALUES ('visits', '1', '2026-01-01T00:00:00.000000+00:00');
-            INSERT INTO spends (id, dataset, epsilon, at, purpose) VALUES ('i', 'visits', '0.9', '2026-01-02', 'old');"""
+            INSERT INTO spends (id, dataset, epsilon, at, purpose) VALUES ('i', 'visits', '0.9', '2026-01-02',
+                                                                           'release of ''x'' (poisson, replace_one, 1 per person)');"""
         )
     with pytest.raises(BudgetExceeded, match=r"has 0.1 of its limit 1 left"):
         publish(records, path, "0.2")
+    with pytest.raises(LedgerError, match="is for replace_one, 1 per person, and this release is for replace_one, 2 per person"):
+        Ledger(path).check("visits", pure("0.1"), "replace_one, 2 per person")
     publish(records, path, "0.1")
     (account,) = Ledger(path).accounts()
     assert (account.limit, account.left, account.releases) == (pure(1), 0, 2)
     with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError, match="never changed"):
         connection.execute("UPDATE spends SET amount = '0.1'")
+
+
+def test_costs_for_different_units_are_not_added(ledger: Ledger, records: Path) -> None:
+    """An epsilon under add or remove is up to two under replace, and none at all the other way round."""
+    settings: dict[str, Any] = {"column": "x", "family": families.Poisson(), "bounds": Bounds(0, 9, outside="clamp")}
+    settings |= {"epsilon": "0.1", "ledger": ledger.path, "dataset": "visits"}
+    noisewise.release(records, **settings)
+    for other in ({"neighbours": "add_remove"}, {"records_per_person": 2}):
+        with pytest.raises(LedgerError, match="such costs do not add up"):
+            noisewise.release(records, **settings, **other)
+    noisewise.release(records, by="x", groups=[1, 2], sizes="released", **settings)
+    assert ledger.accounts()[0].spent == Decimal("0.2")

@@ -211,7 +211,10 @@ def _forecast(request: "Prepared") -> str:
         if j == 10 and len(plan.lattice.step) > 10:
             lines.append(f"... and {len(plan.lattice.step) - 10} more alike.")
             break
-    implied = " It implies epsilon = {} with delta = {}.".format(*request.asked) if request.asked else ""
+    implied = ""
+    if request.asked:
+        which = "It" if request.bounds_epsilon is None else f"The statistic's own {plan.cost}"
+        implied = " {} implies epsilon = {} with delta = {}.".format(which, *request.asked)
     lines.append(f"Cost: {request.cost}.{implied}")
     if request.account is not None:
         lines.append(_balance(request, planned=True))

@@ -2,10 +2,11 @@
 
 Every spend is checked against the limit and written in one transaction, before any noise is drawn. A dataset's limit is
 in pure epsilon or in rho, and so is its account: under a limit in rho, an epsilon counts as epsilon^2/2; under one in
-epsilon, a cost in rho is refused.
+epsilon, a cost in rho is refused. All costs of a dataset are for one unit of privacy: those for others do not add up.
 """
 
 import os
+import re
 import shlex
 import sqlite3
 import uuid
@@ -26,11 +27,13 @@ _SCHEMA = """
 CREATE TABLE limits (position INTEGER PRIMARY KEY, dataset TEXT NOT NULL, amount TEXT NOT NULL, at TEXT NOT NULL,
                      currency TEXT NOT NULL DEFAULT 'epsilon');
 CREATE TABLE spends (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, dataset TEXT NOT NULL, amount TEXT NOT NULL,
-                     at TEXT NOT NULL, purpose TEXT NOT NULL, currency TEXT NOT NULL DEFAULT 'epsilon');
+                     at TEXT NOT NULL, purpose TEXT NOT NULL, currency TEXT NOT NULL DEFAULT 'epsilon',
+                     unit TEXT NOT NULL DEFAULT '');
 CREATE TRIGGER spends_stay BEFORE DELETE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never deleted'); END;
-CREATE TRIGGER spends_hold BEFORE UPDATE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never changed'); END;
 """
-_VERSION = 2
+_HOLD = "CREATE TRIGGER spends_hold BEFORE UPDATE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never changed'); END"
+_VERSION = 3
+_UNIT = re.compile(r"(replace_one|add_remove|move), [0-9]+ per person(?=\)$)")
 _FROM_1 = "".join(
     f"ALTER TABLE {table} RENAME COLUMN epsilon TO amount;ALTER TABLE {table} ADD COLUMN currency TEXT NOT NULL DEFAULT 'epsilon';"
     for table in ("limits", "spends")
@@ -90,20 +93,20 @@ class Ledger:
             )
             return self._account(connection, dataset)
 
-    def check(self, dataset: str, cost: Cost) -> Account:
-        """Refuse a cost that would not fit now; `spend` decides for good."""
+    def check(self, dataset: str, cost: Cost, unit: str) -> Account:
+        """Refuse a cost that would not fit now; `spend` decides for good. The unit says for which neighbours the cost holds."""
         _written(cost)
         with self._transaction() as connection:
-            return self._afford(connection, dataset, cost)
+            return self._afford(connection, dataset, cost, unit)
 
-    def spend(self, dataset: str, cost: Cost, purpose: str) -> str:
+    def spend(self, dataset: str, cost: Cost, unit: str, purpose: str) -> str:
         """Record the cost, or raise and record nothing. Returns the spend's id once it is safely on disk."""
         spend, amount = str(uuid.uuid4()), _written(cost)
         with self._transaction() as connection:
-            self._afford(connection, dataset, cost)
+            self._afford(connection, dataset, cost, unit)
             connection.execute(
-                "INSERT INTO spends (id, dataset, currency, amount, at, purpose) VALUES (?, ?, ?, ?, ?, ?)",
-                (spend, dataset, cost.currency, amount, _now(), purpose),
+                "INSERT INTO spends (id, dataset, currency, amount, at, purpose, unit) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (spend, dataset, cost.currency, amount, _now(), purpose, unit),
             )
         return spend
 
@@ -125,12 +128,18 @@ class Ledger:
             ).fetchall()
         return [Entry(row[0], row[1], row[2], _cost(*row[3:5]), row[5]) for row in rows if dataset in (None, row[1])]
 
-    def _afford(self, connection: sqlite3.Connection, dataset: str, cost: Cost) -> Account:
+    def _afford(self, connection: sqlite3.Connection, dataset: str, cost: Cost, unit: str) -> Account:
         account = self._account(connection, dataset)
         if account.limit is None:
             raise LedgerError(
                 f"dataset {dataset!r} has no limit in {self.path}, and nothing is released without one; set it with: "
                 f"{self._advice(dataset)}"
+            )
+        others = "SELECT unit FROM spends WHERE dataset = ? AND unit NOT IN ('', ?)"
+        if (other := connection.execute(others, (dataset, unit)).fetchone()) is not None:
+            raise LedgerError(
+                f"what was spent on dataset {dataset!r} is for {other[0]}, and this release is for {unit}; such costs do not "
+                "add up. Use the same neighbours and records per person, or another dataset name with a limit of its own."
             )
         limit = account.limit
         counted = _counted(cost, limit.currency, dataset)
@@ -162,7 +171,7 @@ class Ledger:
             try:
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
-                connection.executescript(_SCHEMA)
+                connection.executescript(_SCHEMA + _HOLD)
             finally:
                 connection.close()
             os.link(part, self.path)
@@ -197,11 +206,19 @@ class Ledger:
                 connection.close()  # rolls back what was not committed
 
     def _grow(self, connection: sqlite3.Connection) -> None:
-        """From format 1, where every amount was an epsilon; part of the transaction."""
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version == 1:  # nobody else was faster
+        """From format 1, where every amount was an epsilon, and from 2, where only the purpose told the unit, in a transaction."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()  # somebody else may have been faster
+        if version == 1:
             for statement in _FROM_1.split(";"):
                 connection.execute(statement)
+        if version < _VERSION:
+            connection.execute("ALTER TABLE spends ADD COLUMN unit TEXT NOT NULL DEFAULT ''")
+            connection.execute("DROP TRIGGER IF EXISTS spends_hold")
+            for position, purpose in connection.execute("SELECT position, purpose FROM spends").fetchall():
+                told = _UNIT.search(str(purpose))
+                unit = "" if told is None else told[0].replace("move", "replace_one")
+                connection.execute("UPDATE spends SET unit = ? WHERE position = ?", (unit, position))
+            connection.execute(_HOLD)
             connection.execute(f"PRAGMA user_version = {_VERSION}")
 
     def _recognise(self, connection: sqlite3.Connection) -> int:

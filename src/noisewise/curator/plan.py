@@ -92,6 +92,12 @@ class Plan:
         return self.neighbours == "replace_one"
 
     @property
+    def unit(self) -> str:
+        """What the cost is for: costs for different units do not add up. A record that moves between groups is replaced."""
+        relation = "replace_one" if self.neighbours == "move" else self.neighbours
+        return f"{relation}, {self.records_per_person} per person"
+
+    @property
     def gaussian(self) -> bool:
         """Whether the noise is normal."""
         return self.cost.currency == "rho"

@@ -152,7 +152,7 @@ def prepare(
             raise LedgerError(f"{out} is a name that the ledger uses for itself; choose another.")
         if dataset is None:
             raise LedgerError("a release that is charged to a ledger needs --dataset NAME (dataset= in Python), its budget's name.")
-        account = book.check(dataset, total(own, for_bounds))
+        account = book.check(dataset, total(own, for_bounds), widest.unit)
     return Prepared(
         column=open_column(records, column, family, *(() if grouping is None else (grouping.by, grouping.values))),
         name=column,
@@ -286,10 +286,10 @@ class Prepared:
     def _spend(self) -> str | None:
         if self.ledger is None or self.dataset is None:
             return None
-        unit = f"{self.widest.neighbours}, {self.widest.records_per_person} per person"
         groups = "" if self.groups is None else f" by {self.groups.by!r} in {len(self.groups.values)} groups"
+        unit = self.widest.unit
         purpose = f"release of {self.name!r}{groups} ({self.widest.family.kind}, {unit})"
-        return self.ledger.spend(self.dataset, self.cost, purpose)
+        return self.ledger.spend(self.dataset, self.cost, unit, purpose)
 
     def _privacy(self, plan: Plan, spend: str | None) -> Privacy:
         k = plan.records_per_person

@@ -124,6 +124,8 @@ def _folder(path: Path, columns: Columns) -> Source:
         raise RecordsError(f"{path} is a folder and can be read if it holds .parquet files alone; give such a one, or a file.")
     for file in files:
         _check_readable(file)
+    if len({(file.stat().st_dev, file.stat().st_ino) for file in files}) < len(files):
+        raise RecordsError(f"two names in {path} are one file, whose records would count twice; remove the links.")
     return _parquet(files, columns, f"a file in {path} is not a readable Parquet file.")
 
 
@@ -144,14 +146,20 @@ def _parquet(files: list[Path], columns: Columns, fault: str) -> Source:
         with connect() as connection:
             for name in map(_literal, files):
                 table = connection.read_parquet(name, hive_partitioning=False)
-                there = [column for column, _ in columns.values() if column in table.columns]
-                found.setdefault(tuple((column, _kind(table, column)) for column in there), []).append(name)
+                kinds = dict(zip(table.columns, map(str, table.types), strict=True))
+                found.setdefault(tuple(kinds.get(column) for column, _ in columns.values()), []).append(name)
+                wide = "SELECT name FROM parquet_schema(?) WHERE precision > 38"
+                rounded.extend(column for (column,) in connection.execute(wide, [name]).fetchall())
         return list(found.values())
 
     def read(names: list[str]) -> Source:
         return _typed(lambda connection: connection.read_parquet(names, hive_partitioning=False), columns, fault)
 
+    rounded: list[str] = []  # DuckDB takes such decimals for doubles, one digit off the nearest
     parts = [read(names) for names in shielded(alike, fault)]
+    for column, _ in columns.values():
+        if column in rounded:
+            raise RecordsError(f"column {column!r} holds decimals of more than 38 digits; write it with fewer, or as text.")
     return lambda connection: reduce(duckdb.DuckDBPyRelation.union, [part(connection) for part in parts])
 
 
@@ -188,8 +196,9 @@ def _pyarrow(records: Any, columns: Columns) -> Source:
         made = {}
         for column, _ in columns.values():
             kind, one = records.schema.field(column).type, records.column(column)
-            unknown = pa.types.is_float16(kind) or pa.types.is_decimal256(kind)  # to DuckDB
-            made[column] = one.cast(pa.float64()) if unknown else one
+            if pa.types.is_decimal256(kind):  # unknown to DuckDB; as text it is rounded as a shorter decimal would be
+                one = one.cast(pa.string())
+            made[column] = one.cast(pa.float64()) if pa.types.is_float16(kind) else one
         return pa.table(made)
 
     table = shielded(known)

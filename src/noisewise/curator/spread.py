@@ -5,13 +5,14 @@ table in memory, and only the totals, whole numbers, come back.
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from threading import Lock
 from typing import Any, final
 
 from noisewise.curator.records import UNREADABLE, check_columns, shielded, wrong_type
-from noisewise.curator.statistics import Column, Held, Sums
+from noisewise.curator.statistics import Column, Held, Sums, check_labels
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import Lattice
 from noisewise.model.families.categorical import Label
@@ -30,17 +31,19 @@ def open_column(
 ) -> Column:
     """The column, wherever its records are."""
     spark, dask = sys.modules.get("pyspark.sql"), sys.modules.get("dask.dataframe")  # who holds such a frame has imported it
+    on_spark = spark is not None and isinstance(records, spark.DataFrame)
+    if not on_spark and (dask is None or not isinstance(records, dask.DataFrame)):
+        return Held.open(records, column, family, by, groups)
     wanted = [column] if by is None else [column, by]
-    if spark is not None and isinstance(records, spark.DataFrame):
-        check_columns(list(records.columns), {name: (name, "text") for name in wanted})
-        for name in wanted:
-            if dict(records.dtypes)[name].split("(")[0] not in _SPARK:
-                raise RecordsError(wrong_type(name))
-        return Spread(lambda work: _spark_total(records, work), column, family, by, groups)
-    if dask is not None and isinstance(records, dask.DataFrame):
-        check_columns(list(records.columns), {name: (name, "text") for name in wanted})
+    check_columns(shielded(lambda: list(records.columns)), {name: (name, "text") for name in wanted})
+    check_labels(family, groups)
+    if not on_spark:
         return Spread(lambda work: _dask_total(records[list(dict.fromkeys(wanted))], work), column, family, by, groups)
-    return Held.open(records, column, family, by, groups)
+    kinds = shielded(lambda: dict(records.dtypes))
+    for name in wanted:
+        if kinds[name].split("(")[0] not in _SPARK:
+            raise RecordsError(wrong_type(name))
+    return Spread(lambda work: _spark_total(records, work), column, family, by, groups)
 
 
 @final
@@ -101,22 +104,37 @@ class Spread:
 
     def _run(self, **task: Any) -> list[int]:
         work = Work(self.column, self.family, self.by, self.groups, **task)
-        with _silent():
+        with SILENCE:
             numbers = shielded(lambda: self.total(work), UNREADABLE)
         if numbers is None:
             raise RecordsError(UNREADABLE)
         return numbers
 
 
-@contextmanager
-def _silent() -> Iterator[None]:
-    """The engines' Python loggers quote records when a query fails. What the JVM logs is for its own settings to decide."""
-    before = logging.root.manager.disable
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(before)
+@final
+class _Silence:
+    """No Python logging while anybody is within: the engines' loggers quote records when a query fails. What the JVM logs is for
+    its own settings to decide.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._within, self._before = Lock(), 0, 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._within == 0:
+                self._before = logging.root.manager.disable
+                logging.disable(logging.CRITICAL)
+            self._within += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._within -= 1
+            if self._within == 0:
+                logging.disable(self._before)
+
+
+SILENCE = _Silence()
 
 
 def _add(rows: Iterable[Row], width: int) -> Row:

@@ -54,12 +54,11 @@ class Held:
         cls, records: object, column: str, family: Family, by: str | None = None, groups: tuple[Label, ...] | None = None
     ) -> "Held":
         """The column in the form that the family counts or sums."""
-        labels = _label_keys(family.labels) if isinstance(family, Categorical) else ()
+        labels, keys = check_labels(family, groups)
         columns: dict[str, tuple[str, Wanted]] = {"value": (column, "text" if labels and isinstance(labels[0], str) else "number")}
         if by is not None:
             columns["belongs"] = (by, "text")
         is_csv = isinstance(records, (str, os.PathLike)) and Path(records).suffix.lower() == ".csv"
-        keys = None if groups is None else text_keys(groups, "groups")
         return cls(open_columns(records, columns), BROKEN_CSV if is_csv else UNREADABLE, labels, keys)
 
     def count(self) -> int:
@@ -120,6 +119,12 @@ class Held:
                 return list(query(self.source(connection)).fetchall())
 
         return shielded(run, self.fault)
+
+
+def check_labels(family: Family, groups: tuple[Label, ...] | None) -> tuple[tuple[str | float, ...], tuple[str, ...] | None]:
+    """What each label and each group is matched by; refused where two are matched by the same."""
+    labels = _label_keys(family.labels) if isinstance(family, Categorical) else ()
+    return labels, None if groups is None else text_keys(groups, "groups")
 
 
 def _label_keys(labels: tuple[Label, ...]) -> tuple[str | float, ...]:
