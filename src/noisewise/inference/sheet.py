@@ -30,6 +30,8 @@ AGREE, SHRINKS = 0.05, 10.0
 RANGE = 14.0
 TIGHTENED, ROOMY = 4, 0.3
 """How often the box is drawn closer where less than this share of it matters."""
+SMOOTH = 0.01
+"""Splines through half of the points may err by this, weighted by the density; through all of them they err far less."""
 HOPELESS = 60.0
 """Where the pilot is this far below its peak, the collapsed likelihood is not had: however correlated, it would be half as far."""
 MATTERS = 10.0
@@ -100,12 +102,30 @@ def _collapsed(approximate: Likelihood, outer: FloatArray, inner: FloatArray, de
     todo = np.arange(groups)
     for left in reversed(range(TIGHTENED)):
         psi[todo] = _nodes(unit, outer[todo], inner[todo])
-        value[todo] = approximate(psi[todo].reshape(-1, 2), np.repeat(todo, dense * dense)).reshape(-1, dense, dense)
+        value[todo] = _filled(approximate, psi[todo], todo)
         if left:
             todo = np.array([g for g in todo if _tighten(value[g], psi[g, :, :, 0], outer[g], inner[g])], dtype=np.int64)
         if todo.size == 0:
             break
     return Sheet(value, value, outer, inner, np.zeros(groups), np.zeros(groups, dtype=np.int64)), psi
+
+
+def _filled(approximate: Likelihood, psi: FloatArray, groups: IntArray) -> FloatArray:
+    """The log density at every second row and column; at the others by splines, or itself where splines through fewer points err."""
+    dense = psi.shape[1]
+    some = psi[:, ::2, ::2]
+    known = approximate(some.reshape(-1, 2), np.repeat(groups, some[0, :, :, 0].size)).reshape(some.shape[:3])
+    top = known.max(axis=(1, 2), keepdims=True)
+    tame = np.maximum(known, top - HOPELESS)  # below it nothing matters, and a cliff would ring
+    fewer, all_points = _splines(known.shape[1] // 2 + 1, known.shape[1]), _splines(known.shape[1], dense)
+    miss = np.abs(fewer @ tame[:, ::2, ::2] @ fewer.T - tame) * np.exp(tame - top)
+    value = np.asarray(all_points @ tame @ all_points.T)
+    rough = scipy.ndimage.maximum_filter(miss > SMOOTH, size=(1, 5, 5)).repeat(2, axis=1).repeat(2, axis=2)[:, :dense, :dense]
+    rough[:, ::2, ::2], value[:, ::2, ::2] = False, known
+    group, i, j = np.nonzero(rough)
+    if group.size:
+        value[group, i, j] = approximate(psi[group, i, j], groups[group])
+    return value
 
 
 def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
