@@ -111,13 +111,14 @@ def _collapsed(approximate: Likelihood, outer: FloatArray, inner: FloatArray, de
 
 
 def _filled(approximate: Likelihood, psi: FloatArray, groups: IntArray) -> FloatArray:
-    """The log density at every second row and column; at the others by splines, or itself where splines through fewer points err."""
+    """The log density at every second row and column; at the others by splines, or itself where splines through fewer err."""
     dense = psi.shape[1]
     some = psi[:, ::2, ::2]
-    known = approximate(some.reshape(-1, 2), np.repeat(groups, some[0, :, :, 0].size)).reshape(some.shape[:3])
+    count = some.shape[1]
+    known = approximate(some.reshape(-1, 2), np.repeat(groups, count * count)).reshape(-1, count, count)
     top = known.max(axis=(1, 2), keepdims=True)
     tame = np.maximum(known, top - HOPELESS)  # below it nothing matters, and a cliff would ring
-    fewer, all_points = _splines(known.shape[1] // 2 + 1, known.shape[1]), _splines(known.shape[1], dense)
+    fewer, all_points = _splines(count // 2 + 1, count), _splines(count, dense)
     miss = np.abs(fewer @ tame[:, ::2, ::2] @ fewer.T - tame) * np.exp(tame - top)
     value = np.asarray(all_points @ tame @ all_points.T)
     rough = scipy.ndimage.maximum_filter(miss > SMOOTH, size=(1, 5, 5)).repeat(2, axis=1).repeat(2, axis=2)[:, :dense, :dense]
