@@ -2,7 +2,7 @@
 
 A cheap pilot likelihood finds, for every value of the second parameter, the range of the first: a grid of two
 parameters in a rectangle would miss funnels. In coordinates (s, t) of [-1, 1]^2 that follow this range, the collapsed
-log posterior is evaluated on a dense grid, and the exact one at few points of it: their difference is smooth. Where
+log posterior is had on a dense grid (`_filled`), and the exact one at few points of it: their difference is smooth. Where
 splines through the few points would tell another story than through fewer, there are more, in the end all that matter.
 """
 
