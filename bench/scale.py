@@ -154,6 +154,7 @@ def spark_line(rows: int, repeats: int) -> None:
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+    builder = builder.config("spark.ui.showConsoleProgress", "false")
     session = builder.config("spark.driver.memory", "1g").config("spark.driver.host", "127.0.0.1").getOrCreate()
     frame = session.read.parquet(str(make_folder(rows)))
     own, plain = timed(
