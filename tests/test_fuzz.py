@@ -1,7 +1,7 @@
 """Whatever is read gives a value or one of our own errors: mutated inputs, and what Hypothesis thinks of.
 
 `make fuzz` tries 10^5 mutations of releases, families and priors each (a quarter as many ledgers, a fifth as many CSV files)
-and a tenth of that by Hypothesis; the suite 1500 and 150.
+and 2000 by Hypothesis; the suite 1500 and 100.
 """
 
 import copy
@@ -152,7 +152,7 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
-by_hypothesis = settings(max_examples=INPUTS // 10, deadline=None, database=None)
+by_hypothesis = settings(max_examples=max(100, INPUTS // 50), deadline=None, database=None)
 
 
 @by_hypothesis
