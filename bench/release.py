@@ -45,7 +45,7 @@ def plain_sums(path: Path) -> None:
     duckdb.connect().execute(f"SELECT sum({clip}), sum({clip} * {clip}) FROM '{path}'").fetchall()
 
 
-def interleaved(first: Callable[[], None], second: Callable[[], None], repeats: int) -> tuple[float, float]:
+def interleaved(first: Callable[[], object], second: Callable[[], object], repeats: int) -> tuple[float, float]:
     """Median seconds of each, taken in turns so that a slow moment of the machine hits both."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(repeats):

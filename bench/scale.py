@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from release import interleaved
 
 DATA = Path(__file__).parent / "data"
 FILES, GROUPS, LIMIT = 10, 3000, "1GB"
@@ -135,13 +136,7 @@ def duckdb_table(rows: int, repeats: int) -> None:
 
 def timed(first: Callable[[], object], second: Callable[[], object], repeats: int) -> tuple[float, float]:
     first(), second()  # everything is started and in the page cache
-    spent: tuple[list[float], list[float]] = ([], [])
-    for _ in range(repeats):
-        for job, times in zip((first, second), spent, strict=True):
-            began = time.perf_counter()
-            job()
-            times.append(time.perf_counter() - began)
-    return statistics.median(spent[0]), statistics.median(spent[1])
+    return interleaved(first, second, repeats)
 
 
 def spark_line(rows: int, repeats: int) -> None:
