@@ -11,6 +11,7 @@ from noisewise.artifact import NoisyCount, Privacy, Release, rehearse_file
 from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.plan import Groups, Plan, asked_cost, check_settings, total
+from noisewise.curator.records import shielded
 from noisewise.curator.spread import open_column
 from noisewise.curator.statistics import Column, Sums, rehearse
 from noisewise.errors import LedgerError, OutputError, UnsavedRelease, UnsupportedCombination
@@ -21,6 +22,8 @@ from noisewise.mechanism.secure import MOST_SUM, add_noise, check_headroom
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
+
+UNDRAWN = "the noise could not be drawn, and nothing is released; the ledger has been charged. Please report the settings."
 
 
 @overload
@@ -237,7 +240,7 @@ class Prepared:
             whole = [n * plan.count_weight] * bool(plan.count_weight)
             whole += [value + n * offset for value, offset in zip(sums, lattice.offset, strict=True)]
             exact += [min(max(value, -MOST_SUM), MOST_SUM) for value in whole]
-        noisy = add_noise(exact, plan.scale, plan.gaussian)
+        noisy = shielded(lambda: add_noise(exact, plan.scale, plan.gaussian), UNDRAWN)  # OpenDP's own words might quote a sum
         each = len(noisy) // len(found)
         privacy, notes = self._privacy(plan, spend), self._notes(plan)
         names: tuple[Label | None, ...] = (None,) if self.groups is None else self.groups.values
@@ -272,7 +275,8 @@ class Prepared:
     def _choose(self, valid: int, counts: list[int], grid: quantile.Grid) -> Bounds:
         assert isinstance(self.bounds, PrivateBounds)
         assert self.bounds_epsilon is not None
-        return quantile.choose(valid, counts, grid, self.bounds, self.bounds_epsilon, self.widest.records_per_person)
+        bounds, cost = self.bounds, self.bounds_epsilon
+        return shielded(lambda: quantile.choose(valid, counts, grid, bounds, cost, self.widest.records_per_person), UNDRAWN)
 
     def _within(self, bounds: Bounds) -> Plan:
         """The plan within privately chosen bounds; where they do not serve the family, the whole range does."""
