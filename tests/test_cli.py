@@ -193,14 +193,15 @@ def test_a_csv_without_a_header_shows_no_record(folder: Path, capsys: pytest.Cap
     assert "1.5" not in line
 
 
+@pytest.mark.parametrize(("part", "status"), [("check_headroom", 1), ("add_noise", 2)])
 def test_a_fault_of_ours_shows_no_traceback(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    part: str, status: int, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("a record: SECRET")
 
-    monkeypatch.setattr("noisewise.curator.publish.add_noise", fail)
-    assert run([*RELEASE.split(), "--no-ledger", "--out", "o.json"]) == 1
+    monkeypatch.setattr(f"noisewise.curator.publish.{part}", fail)
+    assert run([*RELEASE.split(), "--no-ledger", "--out", "o.json"]) == status
     seen = capsys.readouterr()
     assert "SECRET" not in seen.err + seen.out
     assert seen.err.count("\n") == 1

@@ -14,6 +14,10 @@ class RecordsError(NoisewiseError):
     """The records cannot be read: no such file, no such column, a type without numbers, a CSV of broken shape."""
 
 
+class NoiseError(NoisewiseError):
+    """The noise could not be drawn. Nothing is released, and what was spent stays spent."""
+
+
 class LedgerError(NoisewiseError):
     """The ledger cannot be used: absent, not a ledger, locked, or without a limit for the dataset."""
 

@@ -1,11 +1,11 @@
 """From records to a release: check, read, spend, and only then draw noise."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, final, overload
+from typing import Any, TypeVar, final, overload
 
 from noisewise.artifact import NoisyCount, Privacy, Release, rehearse_file
 from noisewise.curator import quantile
@@ -14,7 +14,7 @@ from noisewise.curator.plan import Groups, Plan, asked_cost, check_settings, tot
 from noisewise.curator.records import shielded
 from noisewise.curator.spread import open_column
 from noisewise.curator.statistics import Column, Sums, rehearse
-from noisewise.errors import LedgerError, OutputError, UnsavedRelease, UnsupportedCombination
+from noisewise.errors import LedgerError, NoiseError, OutputError, UnsavedRelease, UnsupportedCombination
 from noisewise.files import check_writable, write_once
 from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
 from noisewise.mechanism.privacy import Cost, exact_delta, exact_epsilon, text
@@ -23,7 +23,8 @@ from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
 
-UNDRAWN = "the noise could not be drawn, and nothing is released; the ledger has been charged. Please report the settings."
+UNDRAWN = "the noise could not be drawn, and nothing is released; a charge to a ledger stands. Please report the settings."
+T = TypeVar("T")
 
 
 @overload
@@ -173,6 +174,11 @@ def prepare(
     )
 
 
+def _draw(noise: Callable[[], T]) -> T:
+    """OpenDP's own words, when it cannot draw, might quote an exact sum."""
+    return shielded(noise, UNDRAWN, NoiseError)
+
+
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
@@ -240,7 +246,7 @@ class Prepared:
             whole = [n * plan.count_weight] * bool(plan.count_weight)
             whole += [value + n * offset for value, offset in zip(sums, lattice.offset, strict=True)]
             exact += [min(max(value, -MOST_SUM), MOST_SUM) for value in whole]
-        noisy = shielded(lambda: add_noise(exact, plan.scale, plan.gaussian), UNDRAWN)  # OpenDP's own words might quote a sum
+        noisy = _draw(lambda: add_noise(exact, plan.scale, plan.gaussian))
         each = len(noisy) // len(found)
         privacy, notes = self._privacy(plan, spend), self._notes(plan)
         names: tuple[Label | None, ...] = (None,) if self.groups is None else self.groups.values
@@ -276,7 +282,7 @@ class Prepared:
         assert isinstance(self.bounds, PrivateBounds)
         assert self.bounds_epsilon is not None
         bounds, cost = self.bounds, self.bounds_epsilon
-        return shielded(lambda: quantile.choose(valid, counts, grid, bounds, cost, self.widest.records_per_person), UNDRAWN)
+        return _draw(lambda: quantile.choose(valid, counts, grid, bounds, cost, self.widest.records_per_person))
 
     def _within(self, bounds: Bounds) -> Plan:
         """The plan within privately chosen bounds; where they do not serve the family, the whole range does."""

@@ -20,7 +20,7 @@ import duckdb
 import numpy as np
 
 from noisewise.curator import csvfile
-from noisewise.errors import RecordsError
+from noisewise.errors import NoisewiseError, RecordsError
 
 Wanted = Literal["number", "text"]
 Columns: TypeAlias = Mapping[str, tuple[str, Wanted]]
@@ -50,7 +50,7 @@ _PARQUET = (".parquet", ".pq")
 _TEXT = ("VARCHAR", "ENUM", "NULL", '"NULL"')
 
 
-def shielded(call: Callable[[], T], sentence: str = UNREADABLE) -> T:
+def shielded(call: Callable[[], T], sentence: str = UNREADABLE, kind: type[NoisewiseError] = RecordsError) -> T:
     """Run an engine; whatever it raises becomes one fixed sentence, since its own words may quote a record."""
     try:
         with np.errstate(all="ignore"):
@@ -59,7 +59,7 @@ def shielded(call: Callable[[], T], sentence: str = UNREADABLE) -> T:
         raise
     except BaseException:  # noqa: S110  any class, and polars panics with one of its own: which one may tell of a record
         pass
-    raise RecordsError(sentence)  # outside the handler, so that the engine's error is not chained to it
+    raise kind(sentence)  # outside the handler, so that the engine's error is not chained to it
 
 
 def connect() -> duckdb.DuckDBPyConnection:
