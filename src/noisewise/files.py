@@ -4,6 +4,7 @@ import os
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from noisewise.errors import OutputError
 
@@ -14,6 +15,7 @@ def check_writable(path: Path, size: int) -> None:
         if os.path.lexists(path) or not path.name:
             raise OutputError(f"{path} exists already, and a release is never overwritten; choose another name.")
         path.is_file()  # a name that is too long raises here
+        os.close(os.open(path.parent, os.O_RDONLY))  # to be flushed, a folder is opened
         with tempfile.TemporaryFile(dir=path.parent) as file:
             os.posix_fallocate(file.fileno(), 0, size)
     except (OSError, UnicodeError) as error:
@@ -51,13 +53,37 @@ def _reason(error: OSError | UnicodeError) -> str:
 
 
 def _link_new(path: Path, data: bytes) -> None:
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        if not _link_nameless(path.name, folder, data):
+            _link_named(path, data)
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _link_nameless(name: str, folder: int, data: bytes) -> bool:
+    """Fill a file that has no name yet: a process that dies leaves no trace of it. False where the system cannot do that."""
+    try:
+        handle = os.open(".", os.O_TMPFILE | os.O_WRONLY, dir_fd=folder)
+    except (AttributeError, OSError):
+        return False
+    with os.fdopen(handle, "wb") as file:
+        _fill(file, data)
+        try:
+            os.link(f"/proc/self/fd/{handle}", name, src_dir_fd=folder, dst_dir_fd=folder)
+        except FileExistsError:
+            raise
+        except OSError:  # no /proc
+            return False
+    return True
+
+
+def _link_named(path: Path, data: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".noisewise-", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
+            _fill(file, data)
         try:
             os.link(name, path)  # unlike a rename, this fails where the path exists
         except FileExistsError:
@@ -69,8 +95,10 @@ def _link_new(path: Path, data: bytes) -> None:
     finally:
         with suppress(FileNotFoundError):
             os.unlink(name)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+
+
+def _fill(file: BinaryIO, data: bytes) -> None:
+    file.write(data)
+    file.flush()
+    os.fchmod(file.fileno(), 0o644)
+    os.fsync(file.fileno())

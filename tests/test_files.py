@@ -1,0 +1,69 @@
+"""A file is there whole or not at all, whatever the system can do."""
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from noisewise.errors import OutputError
+from noisewise.files import check_writable, write_once
+
+
+@pytest.fixture(params=["as the system can", "no nameless files", "no /proc", "no hard links"])
+def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    link = os.link
+
+    def only_names(source: str, *words: object, **options: object) -> None:
+        if request.param == "no hard links" or source.startswith("/proc"):
+            raise OSError
+        link(source, *words, **options)  # type: ignore[arg-type]
+
+    if request.param == "no nameless files":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    elif request.param != "as the system can":
+        monkeypatch.setattr(os, "link", only_names)
+    return str(request.param)
+
+
+def test_written_once(system: str, tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    write_once(path, b"one")
+    write_once(path, b"one")
+    with pytest.raises(OutputError, match="holds something else"):
+        write_once(path, b"two")
+    assert path.read_bytes() == b"one"
+    assert path.stat().st_mode & 0o777 == 0o644
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_is_not_followed(system: str, tmp_path: Path) -> None:
+    (tmp_path / "r.json").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OutputError, match="exists already"):
+        write_once(tmp_path / "r.json", b"one")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_of_many_writers_one_wins(tmp_path: Path) -> None:
+    path, lost = tmp_path / "r.json", []
+
+    def write(i: int) -> None:
+        try:
+            write_once(path, b"%d" % i)
+        except OutputError:
+            lost.append(i)
+
+    writers = [threading.Thread(target=write, args=(i,)) for i in range(16)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert {*lost, int(path.read_bytes())} == set(range(16))
+    assert len(lost) == 15
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_is_not_there(system: str, tmp_path: Path) -> None:
+    for write in (lambda path: write_once(path, b"one"), lambda path: check_writable(path, 1)):
+        with pytest.raises(OutputError, match="cannot write"):
+            write(tmp_path / "none" / "r.json")
