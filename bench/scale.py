@@ -53,16 +53,10 @@ def settings() -> dict[str, Any]:
 
 
 def limited() -> None:
-    """Every connection of noisewise gets the limit that the plain sums have."""
-    from noisewise.curator import records, statistics
+    """The database of noisewise gets the limit that the plain sums have."""
+    from noisewise.curator import records
 
-    def connect() -> duckdb.DuckDBPyConnection:
-        connection = records_connect()
-        connection.execute(f"SET memory_limit = '{LIMIT}'")
-        return connection
-
-    records_connect = records.connect
-    records.connect = statistics.connect = connect  # type: ignore[attr-defined]
+    records.connect().execute(f"SET memory_limit = '{LIMIT}'")
 
 
 def release(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import csv
 import decimal
-import errno
 import io
 import os
 import subprocess
@@ -208,16 +207,6 @@ def test_a_long_but_legal_name_is_written(folder: Path) -> None:
     name = "n" * 250 + ".json"
     assert run([*COMMAND.split(), name]) == 0
     assert noisewise.load(name).n == 2
-
-
-def test_a_file_system_without_hard_links_is_served(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.EPERM, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    assert run([*COMMAND.split(), "o.json"]) == 0
-    assert noisewise.load("o.json").n == 2
-    assert run([*COMMAND.split(), "o.json"]) == 2
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from decimal import Decimal
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -57,15 +57,25 @@ def shielded(call: Callable[[], T], sentence: str = UNREADABLE, kind: type[Noise
             return call()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # noqa: S110  any class, and polars panics with one of its own: which one may tell of a record
-        pass
+    except BaseException:  # any class, and polars panics with one of its own: which one may tell of a record
+        _database.cache_clear()  # a database that failed does not serve the next release
     raise kind(sentence)  # outside the handler, so that the engine's error is not chained to it
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A database of our own in memory: no spill to disk, where records would outlive the process, and no settings of others."""
-    safe = {"temp_directory": "", "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    """A connection to a database of our own, which is opened once: that takes longer than a small table."""
+    return _database().cursor()
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """In memory, and it keeps nothing: no spill to disk, where records would outlive the process, and no settings of others."""
+    safe = {"temp_directory": "", "enable_external_file_cache": "false"}
+    safe |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     return duckdb.connect(":memory:", config=safe)
+
+
+os.register_at_fork(before=_database.cache_clear)  # its threads would be missing in a forked process
 
 
 def open_columns(records: Any, columns: Columns) -> Source:
