@@ -2,7 +2,8 @@
 
 1. The normal model's lattice statistics against DuckDB's own floating-point sums of the same clamped values.
 2. Peak memory at 2 and at 20 million rows.
-3. `noisewise --help` against `python -c "import numpy"`.
+3. A release of 200 records in memory against opening a DuckDB database, the price that it does not pay each time.
+4. `noisewise --help` against `python -c "import numpy"`.
 """
 
 import argparse
@@ -71,6 +72,16 @@ def child(rows: int) -> None:
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 
+def small() -> None:
+    import pyarrow
+
+    import noisewise
+    from noisewise import Bounds, families
+
+    table, bounds = pyarrow.table({"x": range(200)}), Bounds(0, 200, outside="clamp")
+    noisewise.release(table, column="x", family=families.Normal(), bounds=bounds, epsilon=1, ledger=None)
+
+
 def run(*command: str) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
@@ -90,8 +101,10 @@ def main() -> None:
     lattice, plain = interleaved(lambda: lattice_sums(path), lambda: plain_sums(path), arguments.repeats)
     print(f"lattice sums / plain floating-point sums, {arguments.rows} rows: {lattice / plain:.2f} (at most 2)")
     make_rows(arguments.rows // 10)
-    small, large = peak_megabytes(arguments.rows // 10), peak_megabytes(arguments.rows)
-    print(f"peak memory at {arguments.rows} rows / at a tenth: {large / small:.2f} (at most 1.2; {small:.0f} and {large:.0f} MB)")
+    low, high = peak_megabytes(arguments.rows // 10), peak_megabytes(arguments.rows)
+    print(f"peak memory at {arguments.rows} rows / at a tenth: {high / low:.2f} (at most 1.2; {low:.0f} and {high:.0f} MB)")
+    whole, opening = interleaved(small, lambda: duckdb.connect().close(), 5 * arguments.repeats)
+    print(f"release of 200 records / opening a database: {whole / opening:.2f} ({whole * 1e3:.0f} and {opening * 1e3:.0f} ms)")
     noisewise = str(Path(sys.executable).parent / "noisewise")
     helping, importing = interleaved(
         lambda: run(noisewise, "--help"), lambda: run(sys.executable, "-c", "import numpy"), arguments.repeats
