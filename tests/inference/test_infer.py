@@ -19,7 +19,7 @@ def test_many_give_the_figures_of_a_loop(family, rng) -> None:
         prior = priors.Beta(2, 5)
         releases = [
             noisewise.observe(family=families.Bernoulli(), n=int(n), statistic=float(n * 0.3 + k), noise=noise.Laplace(float(b)))
-            for k, (n, b) in enumerate(zip(10 ** rng.uniform(0, 6, 40), 10 ** rng.uniform(-1, 3, 40), strict=True))
+            for k, (n, b) in enumerate(zip(10 ** rng.uniform(0, 12, 40), 10 ** rng.uniform(-1, 3, 40), strict=True))
         ]
     elif family == "exponential":
         prior = priors.Gamma(3, 2)

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import noisewise
-from noisewise import Bounds, families, noise
+from noisewise import Bounds, families, noise, priors
 from noisewise.inference.evidence import gather
 from noisewise.inference.law import record_law
+from noisewise.inference.problem import Problem
 
 CELLS = 1 << 12
 
@@ -139,6 +140,21 @@ def test_the_bernoulli_at_any_n(n, theta, b) -> None:
     evidence = gather([noisewise.observe(family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(b))])
     value, _ = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
     assert value[0] == pytest.approx(wanted, abs=tolerance)
+
+
+@pytest.mark.parametrize(("n", "b", "y"), [(300, 45.8, 2.56), (300, 190.0, 3.0), (10**4, 521.0, 8240.0), (1000, 26.0, 0.9)])
+def test_the_bernoulli_with_a_probability_next_to_0_or_1(n, b, y) -> None:
+    """There a sum is nearly certain: its harmonics fall, then stay. A series that stops where they fall is off by 1 % here."""
+    released = noisewise.observe(family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(b))
+    problem = Problem(families.Bernoulli(), (priors.Beta(2, 3),), (gather([released]),))
+    psi = np.linspace(-30, 30, 121)
+    found, error = problem.exact(psi, np.zeros(psi.size, dtype=np.int64))
+    s = np.arange(n + 1.0)
+    ways = special.gammaln(n + 1) - special.gammaln(s + 1) - special.gammaln(n - s + 1)
+    log_sum = ways + s * special.log_expit(psi)[:, None] + (n - s) * special.log_expit(-psi)[:, None]
+    wanted = special.logsumexp(log_sum - np.abs(y - s) / b, axis=1) - np.log(2 * b)
+    assert np.abs(found - wanted).max() < 1e-5
+    assert error.max() < 1e-5
 
 
 @pytest.mark.parametrize("outside", ["clamp", "redact"])

@@ -17,4 +17,4 @@ def weights(count: int, at: FloatArray) -> FloatArray:
     away = at[:, None] - points(count)
     away[np.abs(away) < 1e-14] = 1e-14  # at a point itself, its own weight drowns the others
     share = sign / away
-    return np.asarray(share / share.sum(axis=1, keepdims=True))
+    return np.asarray(share / (share @ np.ones((count, 1))))

@@ -18,25 +18,28 @@ _GAUSS = 0.5 - 0.5 / np.sqrt(3)
 
 @dataclass(frozen=True)
 class Density:
-    """Piecewise log-linear densities of psi, one for each group, normalised; theta = axis.theta(psi)."""
+    """Piecewise log-linear densities of psi, one for each group; theta = axis.theta(psi)."""
 
     psi: FloatArray  # (points,)
-    log_density: FloatArray  # (points,)
+    value: FloatArray  # (points,): the log density less its highest
     start: IntArray  # (groups + 1,)
     axis: Axis
 
     @classmethod
     def of(cls, grid: Grid, axis: Axis) -> "Density":
-        """Interpolate a grid, and normalise."""
+        """Interpolate a grid."""
         psi, value, start = _subdivide(grid)
-        raw = cls(psi, value - np.repeat(grid.best, np.diff(start)), start, axis)
-        total = np.add.reduceat(raw._mass, start[:-1])
-        return cls(psi, raw.log_density - np.repeat(np.log(total), np.diff(start)), start, axis)
+        return cls(psi, value - np.repeat(grid.best, np.diff(start)), start, axis)
 
     @property
     def groups(self) -> int:
         """How many densities there are."""
         return self.start.size - 1
+
+    @cached_property
+    def log_density(self) -> FloatArray:
+        """Of psi, normalised."""
+        return np.asarray(self.value - np.repeat(np.log(self._total), np.diff(self.start)))
 
     @cached_property
     def _group(self) -> IntArray:
@@ -45,7 +48,7 @@ class Density:
     @cached_property
     def _rise(self) -> FloatArray:
         """The change of the log density over the part to the right of each point; 0 at the last point of a group."""
-        rise = np.append(np.diff(self.log_density), 0.0)
+        rise = np.append(np.diff(self.value), 0.0)
         rise[self.start[1:] - 1] = 0.0
         return np.where(np.abs(rise) < 1e-12, 1e-12, rise)
 
@@ -56,15 +59,15 @@ class Density:
         return width
 
     @cached_property
-    def _mass(self) -> FloatArray:
-        """The mass to the right of each point. What lies beyond the last float of theta is put at the ends."""
+    def _raw_mass(self) -> FloatArray:
+        """The mass to the right of each point, not normalised. What lies beyond the last float of theta is put at the ends."""
         steep = np.abs(self._rise)  # from the higher end, so that nothing overflows
-        mass = self._width * np.exp(self.log_density + np.maximum(self._rise, 0.0)) * -np.expm1(-steep) / steep
+        mass = self._width * np.exp(self.value + np.maximum(self._rise, 0.0)) * -np.expm1(-steep) / steep
         low, high = self.axis.range
         first, last = self.start[:-1], self.start[1:] - 1
         for group in np.flatnonzero((self.psi[last] >= high) | (self.psi[first] <= low)):
             rows = slice(first[group], last[group] + 1)
-            psi, value = self.psi[rows], self.log_density[rows]
+            psi, value = self.psi[rows], self.value[rows]
             for edge, inward, at in ((0, 1.0, first[group]), (-1, -1.0, last[group])):
                 if (psi[0] <= low) if edge == 0 else (psi[-1] >= high):
                     # Beyond, the log density is straight: that of x^(a - 1) in log x.
@@ -72,6 +75,15 @@ class Density:
                     slope = (inner - value[edge]) / BASELINE
                     mass[at] += np.exp(value[edge]) / slope if slope > 0 else 0.0
         return mass
+
+    @cached_property
+    def _total(self) -> FloatArray:
+        """The mass of each group, not normalised."""
+        return np.asarray(np.add.reduceat(self._raw_mass, self.start[:-1]))
+
+    @cached_property
+    def _mass(self) -> FloatArray:
+        return np.asarray(self._raw_mass / np.repeat(self._total, np.diff(self.start)))
 
     @cached_property
     def _cumulative(self) -> FloatArray:
@@ -92,12 +104,11 @@ class Density:
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and sd of theta, each (groups,)."""
         points = self._points()
-        total = np.add.reduceat(self._mass, self.start[:-1])
         # About the median, so that a far centre does not cost digits.
         centre = self.quantile(np.array([0.5]))[:, 0]
         away = [(theta - centre[self._group], mass) for theta, mass in points]
-        shift = np.add.reduceat(sum(mass * x for x, mass in away), self.start[:-1]) / total
-        square = np.add.reduceat(sum(mass * (x - shift[self._group]) ** 2 for x, mass in away), self.start[:-1]) / total
+        shift = np.add.reduceat(sum(mass * x for x, mass in away), self.start[:-1])
+        square = np.add.reduceat(sum(mass * (x - shift[self._group]) ** 2 for x, mass in away), self.start[:-1])
         return centre + shift, np.sqrt(square)
 
     def quantile(self, q: FloatArray) -> FloatArray:
@@ -122,7 +133,7 @@ class Density:
         share = np.expm1(x * np.minimum(rise, 1.0)) / np.expm1(np.minimum(rise, 1.0))
         steep = np.exp((x - 1) * np.maximum(rise, 1.0)) * np.expm1(-x * np.maximum(rise, 1.0)) / np.expm1(-np.maximum(rise, 1.0))
         mass = self._cumulative[low] + self._mass[low] * np.where(rise < 1, share, steep)
-        return np.asarray(mass / np.add.reduceat(self._mass, self.start[:-1]))
+        return np.asarray(mass)
 
     def curve(self, group: int, tail: float = 0.002) -> tuple[FloatArray, FloatArray]:
         """theta and its density there, without the last of either tail."""
@@ -135,7 +146,7 @@ class Density:
     def peaks(self, group: int, least: float = 0.005) -> int:
         """Runs of high density, each of mass at least `least`, between which it falls to a third of the lower peak."""
         rows = slice(self.start[group], self.start[group + 1])
-        value, mass = self.log_density[rows], self._mass[rows]
+        value, mass = self.value[rows], self._mass[rows]
         count, start = 1, 0
         while True:
             # The deepest valley, as seen from the highest points on either side of it.

@@ -17,7 +17,7 @@ from noisewise.inference import atoms, kernels
 from noisewise.inference.law import Law
 from noisewise.inference.tilt import OUTSIDE, Tilted, tilt, window
 from noisewise.mechanism.noise import log_theta
-from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.arrays import FloatArray, IntArray, highest
 
 Complex = NDArray[np.complex128]
 Term = tuple[FloatArray, FloatArray]
@@ -211,9 +211,9 @@ def _series(
         k = np.arange(start, start + BLOCK, dtype=float)[None, :]
         value, size = term(rows, k, 2 * np.pi * k / width[rows, None], less_one, of_nodes)
         counted = np.where(k <= most[rows, None], np.where(k == 0, 1.0, 2.0), 0.0)
-        total[rows] += (counted * value).sum(axis=1) / width[rows]
+        total[rows] += np.einsum("bk,bk->b", counted, value) / width[rows]
         start += BLOCK
-        rim = size.max(axis=1) / width[rows]
+        rim = highest(size) / width[rows]
         bound = rim * 2 * np.minimum(start, most[rows] + 1)
         if start & (start - 1) == 0:  # a power of two: what the second half of the harmonics has added
             moved = np.abs(total[rows] - earlier[rows])

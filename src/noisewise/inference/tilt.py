@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisewise.model.arrays import FloatArray
+from noisewise.model.arrays import FloatArray, highest
 
 OUTSIDE = 24.0
 """The window leaves out e^-24 of the tilted sum on either side."""
@@ -57,7 +57,7 @@ def _slope(
             break
         slope = out[rows]
         tilted = grown(slope[:, None] * u, weight)[0]
-        tilted /= tilted.sum(axis=1, keepdims=True)
+        tilted /= np.einsum("bm->b", tilted)[:, None]
         shift = np.einsum("bm,bm->b", tilted, u)
         spread = n[rows] * np.einsum("bm,bm->b", tilted, (u - shift[:, None]) ** 2) + variance[rows]
         miss = target[rows] - n[rows] * shift - variance[rows] * slope
@@ -83,15 +83,15 @@ def window(
 ) -> tuple[FloatArray, FloatArray]:
     """How far below and above its mean the tilted sum, plus normal noise, reaches: Chernoff's bound at a few slopes."""
     spread = np.einsum("bm,bm->b", weight, centred * centred)
-    total_sd = np.sqrt(n * np.maximum(spread, (1e-14 * np.abs(centred).max(axis=1)) ** 2) + variance)
+    total_sd = np.sqrt(n * np.maximum(spread, (1e-14 * highest(np.abs(centred))) ** 2) + variance)
     reach = []
     for sign in (-1.0, 1.0):
         best = np.full(n.shape, np.inf)
         for j in _STEPS:
             slope = j / total_sd
             heights, top = grown((sign * slope)[:, None] * centred, weight)
-            best = np.minimum(best, (n * (np.log(heights.sum(axis=1)) + top) + 0.5 * variance * slope**2 + outside) / slope)
-        edge = n * np.max(sign * centred, axis=1) + np.sqrt(2 * outside * variance)
+            best = np.minimum(best, (n * (np.log(np.einsum("bm->b", heights)) + top) + 0.5 * variance * slope**2 + outside) / slope)
+        edge = n * highest(sign * centred) + np.sqrt(2 * outside * variance)
         reach.append(np.minimum(best, edge))
     return reach[0], reach[1]
 
@@ -99,7 +99,7 @@ def window(
 def log_mean_exp(a: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log E e^a and the tilted weights. E a is about 0, and small exponents keep their digits by expm1."""
     tilted, top = grown(a, weight)
-    total = tilted.sum(axis=1)
+    total = np.einsum("bm->b", tilted)
     log_mean = np.log(total) + top
     small = top < 1.0
     if small.any():
@@ -109,5 +109,5 @@ def log_mean_exp(a: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatAr
 
 def grown(a: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """weight * e^(a - top), with `top` the highest a that has weight."""
-    top = np.max(a, axis=1, where=weight > 0, initial=-np.inf)
+    top = highest(np.where(weight > 0, a, -np.inf))
     return weight * np.exp(np.minimum(a - top[:, None], 1.0)), top
