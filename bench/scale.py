@@ -53,10 +53,15 @@ def settings() -> dict[str, Any]:
 
 
 def limited() -> None:
-    """The database of noisewise gets the limit that the plain sums have."""
+    """Every database of noisewise gets the limit that the plain sums have."""
     from noisewise.curator import records
 
-    records.connect().execute(f"SET memory_limit = '{LIMIT}'")
+    def opened() -> duckdb.DuckDBPyConnection:
+        database = unlimited()
+        database.execute(f"SET memory_limit = '{LIMIT}'")
+        return database
+
+    unlimited, records._open = records._open, opened  # type: ignore[attr-defined]
 
 
 def release(folder: Path) -> None:

@@ -67,3 +67,22 @@ def test_a_folder_that_is_not_there(system: str, tmp_path: Path) -> None:
     for write in (lambda path: write_once(path, b"one"), lambda path: check_writable(path, 1)):
         with pytest.raises(OutputError, match="cannot write"):
             write(tmp_path / "none" / "r.json")
+
+
+@pytest.mark.parametrize("name", ["n" * 300, "n\0.json", "\ud800", "pipe/r.json", "r.json/r.json"])
+def test_a_name_that_no_file_can_have(name: str, tmp_path: Path) -> None:
+    """Found before anything is spent, and again when it is written."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "r.json").touch()
+    with pytest.raises(OutputError, match="cannot write"):
+        check_writable(tmp_path / name, 1)
+    with pytest.raises(OutputError, match="cannot write"):
+        write_once(tmp_path / name, b"one")
+
+
+@pytest.mark.parametrize("name", ["r.json", "link", "."])
+def test_a_name_that_is_taken(name: str, tmp_path: Path) -> None:
+    (tmp_path / "r.json").touch()
+    (tmp_path / "link").symlink_to("nowhere")
+    with pytest.raises(OutputError, match="exists already"):
+        check_writable(tmp_path / name, 1)

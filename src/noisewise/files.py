@@ -12,14 +12,15 @@ from noisewise.errors import OutputError
 def check_writable(path: Path, size: int) -> None:
     """Refuse, before anything is spent, a path that exists or whose folder takes no file of so many bytes."""
     try:
-        if os.path.lexists(path) or not path.name:
-            raise OutputError(f"{path} exists already, and a release is never overwritten; choose another name.")
-        path.is_file()  # a name that is too long raises here
-        os.close(os.open(path.parent, os.O_RDONLY))  # to be flushed, a folder is opened
-        with tempfile.TemporaryFile(dir=path.parent) as file:
-            os.posix_fallocate(file.fileno(), 0, size)
-    except (OSError, UnicodeError) as error:
+        taken = not path.name or _exists(path)
+        if not taken:
+            os.close(_opened(path.parent))
+            with tempfile.TemporaryFile(dir=path.parent) as file:
+                os.posix_fallocate(file.fileno(), 0, size)
+    except (OSError, ValueError) as error:
         raise OutputError(f"cannot write to {path}: {_reason(error)}; choose another place.") from None
+    if taken:
+        raise OutputError(f"{path} exists already, and a release is never overwritten; choose another name.")
 
 
 def check_folder(path: Path) -> None:
@@ -44,16 +45,30 @@ def write_once(path: Path, data: bytes) -> None:
             same = False
         if not same:
             raise OutputError(f"{path} exists already and holds something else; choose another name.") from None
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:
         raise OutputError(f"cannot write {path}: {_reason(error)}; choose another place.") from None
 
 
-def _reason(error: OSError | UnicodeError) -> str:
+def _exists(path: Path) -> bool:
+    """Whether anything has that name; one that no file can have raises an OSError or a ValueError."""
+    try:
+        os.lstat(path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _opened(folder: Path) -> int:
+    """A folder, to be flushed to disk: it must be readable for that."""
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def _reason(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or "its name cannot be written here"
 
 
 def _link_new(path: Path, data: bytes) -> None:
-    folder = os.open(path.parent, os.O_RDONLY)
+    folder = _opened(path.parent)
     try:
         if not _link_nameless(path.name, folder, data):
             _link_named(path, data)
@@ -89,7 +104,7 @@ def _link_named(path: Path, data: bytes) -> None:
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links
-            if os.path.lexists(path):
+            if _exists(path):
                 raise FileExistsError from None
             os.rename(name, path)
     finally:

@@ -1,18 +1,19 @@
-"""One database serves every release of a process, and remembers none of them."""
+"""A database serves one release after the other, and remembers none of them."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
 import pytest
 
 from noisewise import Bounds, families
-from noisewise.curator.records import connect, shielded
+from noisewise.curator.records import connect
 from noisewise.curator.statistics import Held
-from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import lattice_for
 
 
@@ -63,7 +64,7 @@ def test_a_process_that_is_forked_after_a_release(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"{3 * 10**6}\n" * 2), done.stderr
 
 
-def test_threads_share_it(tmp_path: Path) -> None:
+def test_threads_get_their_own(tmp_path: Path) -> None:
     paths = [tmp_path / f"{i}.csv" for i in range(8)]
     for i, path in enumerate(paths):
         path.write_text("x\n" + f"{i}\n" * 5000)
@@ -76,14 +77,28 @@ def test_threads_share_it(tmp_path: Path) -> None:
     assert found == {i: total(path) for i, path in enumerate(paths)}
 
 
-def test_a_database_that_failed_is_left(tmp_path: Path) -> None:
-    with connect() as connection:
+def test_nobody_else_is_in_it_and_one_that_failed_is_left() -> None:
+    """A fault of DuckDB's own closes a database for everybody in it, and quotes itself to them."""
+
+    def tables() -> int:
+        with connect() as connection:
+            return len(connection.execute("SELECT * FROM duckdb_tables()").fetchall())
+
+    with suppress(duckdb.FatalException), connect() as connection:
         connection.execute("CREATE TABLE mark AS SELECT 1")
-
-    def fail() -> None:
+        assert tables() == 0
         raise duckdb.FatalException
+    assert tables() == 0
 
-    with pytest.raises(RecordsError):
-        shielded(fail)
-    with connect() as connection:
-        assert connection.execute("SELECT count(*) FROM duckdb_tables()").fetchall() == [(0,)]
+
+def test_a_query_that_is_interrupted(tmp_path: Path) -> None:
+    """DuckDB makes an error of Ctrl-C, which is no fault of the records."""
+    (tmp_path / "t.csv").write_text("x\n" + "3\n" * 10**7)
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            total(tmp_path / "t.csv")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -9,11 +9,12 @@ import glob
 import numbers
 import os
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from decimal import Decimal
-from functools import cache, reduce
+from functools import reduce
 from pathlib import Path
+from threading import RLock
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import duckdb
@@ -57,25 +58,47 @@ def shielded(call: Callable[[], T], sentence: str = UNREADABLE, kind: type[Noise
             return call()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException:  # any class, and polars panics with one of its own: which one may tell of a record
-        _database.cache_clear()  # a database that failed does not serve the next release
+    except BaseException as error:  # any class, and polars panics with one of its own: which one may tell of a record
+        interrupted = type(error) is RuntimeError and str(error) == "Query interrupted"  # DuckDB's words for Ctrl-C
+    if interrupted:
+        raise KeyboardInterrupt
     raise kind(sentence)  # outside the handler, so that the engine's error is not chained to it
 
 
-def connect() -> duckdb.DuckDBPyConnection:
-    """A connection to a database of our own, which is opened once: that takes longer than a small table."""
-    return _database().cursor()
+_IDLE: list[duckdb.DuckDBPyConnection] = []
+_FORKING = RLock()
 
 
-@cache
-def _database() -> duckdb.DuckDBPyConnection:
+@contextmanager
+def connect() -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection to a database of our own with nobody else in it.
+
+    One that served is kept for the next, because opening it takes longer than reading a small table. One that failed is not: a
+    fault of DuckDB's own closes a database for all who are in it, and quotes itself to them.
+    """
+    with _FORKING:
+        database = _IDLE.pop() if _IDLE else _open()
+    with database.cursor() as connection:
+        yield connection
+    with _FORKING:
+        if not _IDLE:
+            _IDLE.append(database)
+
+
+def _open() -> duckdb.DuckDBPyConnection:
     """In memory, and it keeps nothing: no spill to disk, where records would outlive the process, and no settings of others."""
     safe = {"temp_directory": "", "enable_external_file_cache": "false"}
     safe |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     return duckdb.connect(":memory:", config=safe)
 
 
-os.register_at_fork(before=_database.cache_clear)  # its threads would be missing in a forked process
+def _before_fork() -> None:
+    """Its threads would be missing in the child, which would crash when it ends."""
+    _FORKING.acquire()
+    _IDLE.clear()
+
+
+os.register_at_fork(before=_before_fork, after_in_parent=_FORKING.release, after_in_child=_FORKING.release)
 
 
 def open_columns(records: Any, columns: Columns) -> Source:

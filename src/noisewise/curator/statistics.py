@@ -136,8 +136,7 @@ def text_keys(labels: tuple[Label, ...], what: str) -> tuple[str, ...]:
     """The keys of labels, each of its own."""
     with connect() as connection:
         query = f"SELECT {key_of_text('label')} FROM (SELECT unnest(?::VARCHAR[]) AS label)"
-        rows = connection.execute(query, [[str(label) for label in labels]]).fetchall()
-    keys = tuple(key for (key,) in rows)
+        keys = tuple(key for (key,) in connection.execute(query, [[str(label) for label in labels]]).fetchall())
     if None in keys or len(set(keys)) < len(keys):
         raise UnsupportedCombination(
             f"{what} must differ in more than the writing of a number, true or false (1 and 1.0 are one label), and none be nan."
