@@ -45,12 +45,12 @@ class Prior(ABC):
     @property
     def valid(self) -> NDArray[np.bool_]:
         """Which members of a batch are priors at all, (batch,): a conjugate update of an impossible statistic is none."""
-        valid = np.True_
+        valid = np.asarray(True)
         for name in self.positive:
             value = np.asarray(getattr(self, name))
             good = (value > 0) & np.isfinite(value)
-            valid = valid & (good.all(axis=-1) if name == "concentration" else good)
-        return np.asarray(valid)
+            valid = np.asarray(valid & (good.all(axis=-1) if name == "concentration" else good))
+        return valid
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
