@@ -1,6 +1,6 @@
 """The audit: honest releases stay below what they declare, broken ones are caught. 4000 releases of each table, confidence 99.99 %.
 
-The noise is fresh each time. Over ten audits of each of the weakest kinds, the bounds lay about 8 of their sds or more from where a test would fail.
+The noise is fresh each time, and the bars leave room for that.
 """
 
 from typing import Any

@@ -12,8 +12,9 @@ import duckdb
 import pytest
 
 from noisewise import Bounds, families
-from noisewise.curator.records import connect
+from noisewise.curator.records import connect, shielded
 from noisewise.curator.statistics import Held
+from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import lattice_for
 
 
@@ -102,3 +103,21 @@ def test_a_query_that_is_interrupted(tmp_path: Path) -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def test_an_error_is_not_asked_for_its_words() -> None:
+    """An object within it might answer with a record."""
+
+    class Record:
+        def __str__(self) -> str:
+            raise RuntimeError("SECRET")
+
+        __eq__ = __repr__ = __str__  # type: ignore[assignment]
+
+    def fail() -> None:
+        raise RuntimeError(Record())
+
+    with pytest.raises(RecordsError) as caught:
+        shielded(fail)
+    assert "SECRET" not in str(caught.value)
+    assert caught.value.__context__ is None

@@ -59,10 +59,15 @@ def shielded(call: Callable[[], T], sentence: str = UNREADABLE, kind: type[Noise
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:  # any class, and polars panics with one of its own: which one may tell of a record
-        interrupted = type(error) is RuntimeError and str(error) == "Query interrupted"  # DuckDB's words for Ctrl-C
+        interrupted = type(error) is RuntimeError and _says(error, "Query interrupted")  # DuckDB's words for Ctrl-C
     if interrupted:
         raise KeyboardInterrupt
     raise kind(sentence)  # outside the handler, so that the engine's error is not chained to it
+
+
+def _says(error: BaseException, words: str) -> bool:
+    """Whether an error holds those words and nothing else. Only text is compared: another object might run code of its own."""
+    return len(error.args) == 1 and type(error.args[0]) is str and error.args[0] == words
 
 
 _IDLE: list[duckdb.DuckDBPyConnection] = []
