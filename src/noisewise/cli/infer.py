@@ -41,15 +41,19 @@ def infer(
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Where to draw the posterior (.svg, .png or .pdf).", show_default=False)] = None,
+    each: Annotated[bool, typer.Option("--each", help="One posterior for each release, instead of one for all together.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """The posterior of a release's parameters; several releases of different records are combined."""
-    many = len(releases) == 1 and (releases[0].is_dir() or releases[0].suffix == ".jsonl")
+    folder = len(releases) == 1 and (releases[0].is_dir() or releases[0].suffix == ".jsonl")
+    many = folder or each
     _check_targets(out, plot, many)
 
     from noisewise.artifact import load, load_many
 
-    found = load_many(releases[0]) if many else [load(path) for path in releases]
+    found = load_many(releases[0]) if folder else [load(path) for path in releases]
+    if len(found) > 1 and not many:
+        _say(f"combining {len(found)} releases as one population; --each gives one posterior for each.", as_json)
     if prior is None:
         from noisewise.inference.problem import example
 
@@ -58,9 +62,11 @@ def infer(
             f'such as --prior "{example(found[0].family)}", or --prior weak for a weakly informative one derived from the bounds.'
         )
     if many:
-        _many(found, prior, _n_prior(n_prior), method, draws, seed, out, as_json)
+        _many(found, prior, n_prior, method, draws, seed, out, as_json)
     else:
-        _one(found, _prior(prior, found[0]), _n_prior(n_prior), method, draws, seed, variant, chains, out, plot, as_json)
+        from noisewise.inference.weak import prior_for
+
+        _one(found, prior_for(found[0], prior), n_prior, method, draws, seed, variant, chains, out, plot, as_json)
 
 
 def _check_targets(out: Path | None, plot: Path | None, many: bool) -> None:
@@ -79,21 +85,8 @@ def _check_targets(out: Path | None, plot: Path | None, many: bool) -> None:
             check_folder(target)
 
 
-def _prior(text: str, release: "Release") -> "Prior":
-    from noisewise.inference.weak import weak_prior
-    from noisewise.model import notation
-
-    return weak_prior(release) if text.strip() == "weak" else notation.prior(text)
-
-
-def _n_prior(text: str | None) -> "Prior | None":
-    from noisewise.model import notation
-
-    return None if text is None else notation.prior(text)
-
-
 def _one(
-    found: "list[Release]", prior: "Prior", n_prior: "Prior | None", method: str, draws: int, seed: int | None, variant: str,
+    found: "list[Release]", prior: "Prior", n_prior: str | None, method: str, draws: int, seed: int | None, variant: str,
     chains: int, out: Path | None, plot: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     from noisewise.inference.infer import infer as run
@@ -166,14 +159,13 @@ def _short(value: Any) -> str:
 
 
 def _many(
-    found: "list[Release]", prior: str, n_prior: "Prior | None", method: str, draws: int, seed: int | None,
+    found: "list[Release]", prior: str, n_prior: str | None, method: str, draws: int, seed: int | None,
     out: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     from noisewise.inference.infer import infer_many
 
-    priors = [_prior(prior, release) for release in found] if prior.strip() == "weak" else _prior(prior, found[0])
     with progress(f"{len(found)} posteriors") as report:
-        table = infer_many(found, priors, n_prior=n_prior, method=method, draws=draws, seed=seed, progress=report).table()
+        table = infer_many(found, prior, n_prior=n_prior, method=method, draws=draws, seed=seed, progress=report).table()
     if out is not None:
         with _whole(out) as partial:
             _write(table, partial)

@@ -7,8 +7,7 @@ directly. With A the atoms' part of phi and C the part of the quadrature nodes, 
 import numpy as np
 from scipy import special
 
-from noisewise.inference import kernels
-from noisewise.inference.tilt import Tilted
+from noisewise.inference import effort, kernels
 from noisewise.model.arrays import FloatArray
 
 TERMS = 1 << 21
@@ -26,21 +25,27 @@ def transform(
     return np.asarray(np.exp(size) * kernels.turn(phase) * (1 + atoms_less_one + n * (nodes_less_one + inside)))
 
 
-def contribution(law: Tilted, n: FloatArray, z: FloatArray, p: FloatArray, q: FloatArray, nodes: int) -> FloatArray:
-    """E h(y - s) over the cases of at most one record inside; h as in `kernels`."""
+def contribution(
+    centred: FloatArray, weight: FloatArray, n: FloatArray, z: FloatArray, p: FloatArray, q: FloatArray, nodes: int
+) -> FloatArray:
+    """E h(y - s) over the cases of at most one record inside; h as in `kernels`, a product over the statistics.
+
+    centred is (batch, m, d), its first `nodes` points inside; z, p and q are (batch, d).
+    """
     total = np.zeros(n.shape)
     for records_inside in (0, 1):
         left = n - records_inside
-        position, mass = _shared(law.centred[:, nodes:], law.weight[:, nodes:], left)  # (batch, ways)
+        position, mass = _shared(centred[:, nodes:], weight[:, nodes:], left)  # (batch, ways, d), (batch, ways)
         if records_inside == 0:
             total += (mass * _noise(z[:, None] - position, p[:, None], q[:, None])).sum(axis=1)
             continue
-        step = max(1, TERMS // (nodes * position.shape[1]))
+        effort.spend(float(n.size) * nodes * mass.shape[1] * z.shape[1])
+        step = max(1, TERMS // (nodes * mass.shape[1]))
         for start in range(0, n.size, step):
             rows = slice(start, start + step)
-            z_less = z[rows, None, None] - position[rows, :, None] - law.centred[rows, None, :nodes]
+            z_less = z[rows, None, None] - position[rows, :, None] - centred[rows, None, :nodes]
             noise = _noise(z_less, p[rows, None, None], q[rows, None, None])
-            total[rows] += n[rows] * np.einsum("bk,bkm,bm->b", mass[rows], noise, law.weight[rows, :nodes])
+            total[rows] += n[rows] * np.einsum("bk,bkm,bm->b", mass[rows], noise, weight[rows, :nodes])
     return total
 
 
@@ -49,7 +54,7 @@ def _shared(centred: FloatArray, weight: FloatArray, n: FloatArray) -> tuple[Flo
     with np.errstate(divide="ignore"):
         log_weight = np.log(weight)
     if weight.shape[1] == 1:
-        return n[:, None] * centred, np.exp(special.xlogy(n[:, None], weight))
+        return n[:, None, None] * centred, np.exp(special.xlogy(n[:, None], weight))
     share = weight[:, 1] / np.maximum(weight.sum(axis=1), 1e-300)
     reach = np.ceil(10 * np.sqrt(n * share * (1 - share)) + 12)
     low = np.maximum(np.floor(n * share) - reach, 0)
@@ -61,8 +66,14 @@ def _shared(centred: FloatArray, weight: FloatArray, n: FloatArray) -> tuple[Flo
     log_ways = special.gammaln(n[:, None] + 1) - special.gammaln(k + 1) - special.gammaln(rest + 1)
     with np.errstate(invalid="ignore"):
         log_mass = log_ways + np.where(k > 0, k * log_weight[:, 1:], 0.0) + np.where(rest > 0, rest * log_weight[:, :1], 0.0)
-    return rest * centred[:, :1] + k * centred[:, 1:], np.where(valid, np.exp(log_mass), 0.0)
+    return rest[:, :, None] * centred[:, :1] + k[:, :, None] * centred[:, 1:], np.where(valid, np.exp(log_mass), 0.0)
 
 
 def _noise(z: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    return np.exp(np.where(z > 0, -p * z, q * z))
+    return np.exp(np.where(z > 0, -p * z, q * z).sum(axis=-1))
+
+
+def few_inside(inside: FloatArray, n: FloatArray, outside: float) -> bool:
+    """Whether "nobody inside" has a mass anywhere that does not drown in e^-outside."""
+    with np.errstate(divide="ignore"):
+        return bool(np.any(n * np.log1p(-np.minimum(inside, 1.0)) > -outside))

@@ -27,12 +27,14 @@ class Certificate:
     peaks: int = 1
     """Separate peaks of the posterior, of one parameter."""
     assumptions: tuple[str, ...] = ()
+    instead_of: str | None = None
+    """Why a better method did not serve."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a careful reader must know before using the posterior."""
         found = []
-        if self.predictive_tail is not None and self.predictive_tail < UNLIKELY:
+        if self.predictive_tail is not None and not self.predictive_tail >= UNLIKELY:
             found.append(
                 f"the release and the model disagree: under the prior a statistic this far out has probability "
                 f"{self.predictive_tail:.1g}; check the prior, the bounds and n."
@@ -42,17 +44,35 @@ class Certificate:
                 f"the posterior has {self.peaks} separate peaks: look at the picture, for mean and sd describe none of them. "
                 "Redacted records can leave two explanations; a prior that knows better, or a release with clamp, tells them apart."
             )
-        if self.numerical_error is not None and self.numerical_error > 0.01:
+        if self.numerical_error is not None and not self.numerical_error <= 0.01:
             found.append(f"the numerical error is large ({self.numerical_error:.2g}); compare with another method.")
         if self.rhat is not None and not self.rhat < BAD_RHAT:
-            found.append(f"the chains disagree (R-hat {self.rhat:.2f}): do not use these draws; use method='auto' or more draws.")
-        if self.ess is not None and self.ess < 400:
-            found.append(f"the draws are worth only {self.ess:.0f} independent ones; use method='auto' or more draws.")
-        if self.autocorrelation is not None and self.autocorrelation > LONG_TIME:
-            found.append(f"the chains move slowly (autocorrelation time {self.autocorrelation:.0f} steps); use method='auto'.")
+            found.append(
+                f"the chains disagree (R-hat {self.rhat:.2f}): do not use these draws. They may sit at different explanations of "
+                f"the release, between which more draws do not move them; {self._better('which weighs them')}."
+            )
+        if self.ess is not None and not self.ess >= 400:
+            found.append(f"the draws are worth only {self.ess:.0f} independent ones; {self._better('or more draws')}.")
+        if self.autocorrelation is not None and not self.autocorrelation <= LONG_TIME:
+            found.append(f"the chains move slowly (autocorrelation time {self.autocorrelation:.0f} steps); {self._better('')}.")
+        if self.instead_of is not None and self.method == "collapsed":
+            found.append(
+                f"{self.instead_of}: this is the normal approximation, which may be off where few records lie within the bounds "
+                "or where the noise is smaller than the sum's own spread."
+            )
+        elif self.instead_of is not None:
+            found.append(f"{self.instead_of}.")
+        if self.method == "none":
+            found.append(f"no method gives a posterior here: {self.reason}; check n, the bounds, the noise and the prior.")
         if self.method == "naive":
             found.append("naive ignores the noise: it is over-confident, and here for comparison only.")
         return tuple(found)
+
+    def _better(self, why: str) -> str:
+        """What to do about chains: `auto` is better where the person chose them, and chose them itself otherwise."""
+        if self.reason.startswith("as asked"):
+            return f"use method='auto'{', ' + why if why.startswith('which') else ' ' + why if why else ''}"
+        return "no other method serves here: a prior that knows more, or another release, tells more"
 
     @property
     def sentence(self) -> str:

@@ -8,12 +8,18 @@ import numpy as np
 from noisewise.inference.axis import Axis
 from noisewise.inference.grid import Grid
 from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.families.exponential import truncated_unit_exponential
 
 PARTS = 8
 """Each cell of the grid is cut in this many; the log density is a cubic across the cell and straight on each part."""
-BASELINE = 4.0
-"""The slope at the last float of theta is taken over this much of psi."""
-_GAUSS = 0.5 - 0.5 / np.sqrt(3)
+TAIL = 2 * PARTS
+"""The tail's power law is read off its last two cells."""
+STEEPER = 1.25
+"""A tail that seems this much steeper than it can be far out is so; one that seems less steep is not yet at its tail."""
+NOTICED = 1e-4
+"""A tail is looked at if its end holds this share of the moment."""
+SLOW = 0.08
+"""A power law this close to one without the moment is taken for one without."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +30,17 @@ class Density:
     value: FloatArray  # (points,): the log density less its highest
     start: IntArray  # (groups + 1,)
     axis: Axis
+    decay: FloatArray | None = None
+    """(groups, 2): how fast the log density falls beyond the last floats of theta below and above; 0 where it does not."""
+
+    index: FloatArray | None = None
+    """(groups,): far out theta has the density |theta|^-index, or falls faster. None where nothing is known."""
 
     @classmethod
-    def of(cls, grid: Grid, axis: Axis) -> "Density":
+    def of(cls, grid: Grid, axis: Axis, decay: FloatArray | None = None, index: FloatArray | None = None) -> "Density":
         """Interpolate a grid."""
         psi, value, start = _subdivide(grid)
-        return cls(psi, value - np.repeat(grid.best, np.diff(start)), start, axis)
+        return cls(psi, value - np.repeat(grid.best, np.diff(start)), start, axis, decay, index)
 
     @property
     def groups(self) -> int:
@@ -63,17 +74,16 @@ class Density:
         """The mass to the right of each point, not normalised. What lies beyond the last float of theta is put at the ends."""
         steep = np.abs(self._rise)  # from the higher end, so that nothing overflows
         mass = self._width * np.exp(self.value + np.maximum(self._rise, 0.0)) * -np.expm1(-steep) / steep
+        if self.decay is None:
+            return mass
         low, high = self.axis.range
-        first, last = self.start[:-1], self.start[1:] - 1
-        for group in np.flatnonzero((self.psi[last] >= high) | (self.psi[first] <= low)):
-            rows = slice(first[group], last[group] + 1)
-            psi, value = self.psi[rows], self.value[rows]
-            for edge, inward, at in ((0, 1.0, first[group]), (-1, -1.0, last[group])):
-                if (psi[0] <= low) if edge == 0 else (psi[-1] >= high):
-                    # Beyond, the log density is straight: that of x^(a - 1) in log x.
-                    inner = np.interp(psi[edge] + inward * BASELINE, psi, value)
-                    slope = (inner - value[edge]) / BASELINE
-                    mass[at] += np.exp(value[edge]) / slope if slope > 0 else 0.0
+        for side, at, reached in (
+            (0, self.start[:-1], self.psi[self.start[:-1]] <= low),
+            (1, self.start[1:] - 1, self.psi[self.start[1:] - 1] >= high),
+        ):
+            # Beyond, the log density is straight: that of x^(a - 1) in log x.
+            some = np.flatnonzero(reached & (self.decay[:, side] > 0))
+            mass[at[some]] += np.exp(self.value[at[some]]) / self.decay[some, side]
         return mass
 
     @cached_property
@@ -92,24 +102,53 @@ class Density:
         return np.asarray(total[:-1] - np.repeat(total[self.start[:-1]], np.diff(self.start)))
 
     def _points(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Two Gauss points of every part: theta, and its share of the mass."""
-        out = []
-        for x in (_GAUSS, 1 - _GAUSS):
-            theta = self.axis.theta(self.psi + x * self._width)
-            out.append((theta, np.exp(x * self._rise)))
-        total = out[0][1] + out[1][1]
-        return [(theta, self._mass * share / total) for theta, share in out]
+        """Two points of every part with half its mass each, which have the part's mean and variance of psi; and that mass."""
+        steep = np.abs(self._rise)
+        mean, variance = (moment / steep**k for k, moment in enumerate(truncated_unit_exponential(steep), 1))
+        mean = np.where(self._rise > 0, 1 - mean, mean)
+        ends = np.clip([mean - np.sqrt(variance), mean + np.sqrt(variance)], 0.0, 1.0)
+        return [(self.axis.theta(self.psi + x * self._width), self._mass / 2) for x in ends]
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and sd of theta, each (groups,)."""
+        """Mean and sd of theta, each (groups,); infinite where the tail is so heavy that there is none."""
         points = self._points()
         # About the median, so that a far centre does not cost digits.
         centre = self.quantile(np.array([0.5]))[:, 0]
         away = [(theta - centre[self._group], mass) for theta, mass in points]
-        shift = np.add.reduceat(sum(mass * x for x, mass in away), self.start[:-1])
-        square = np.add.reduceat(sum(mass * (x - shift[self._group]) ** 2 for x, mass in away), self.start[:-1])
-        return centre + shift, np.sqrt(square)
+        first = np.add.reduceat(sum(mass * x for x, mass in away), self.start[:-1])
+        second = np.add.reduceat(sum(mass * x**2 for x, mass in away), self.start[:-1])
+        size = np.add.reduceat(sum(mass * np.abs(x) for x, mass in away), self.start[:-1])
+        more = [self._beyond(centre, power, inside) for power, inside in ((1, size), (2, second))]
+        shift, square = first + more[0], second + more[1]
+        spread = np.add.reduceat(sum(mass * (x - shift[self._group]) ** 2 for x, mass in away), self.start[:-1])
+        with np.errstate(invalid="ignore"):
+            sd = np.where(np.isfinite(square), np.sqrt(np.maximum(spread + more[1] - more[0] ** 2, 0.0)), np.inf)
+        lost = np.isnan(first + second + centre)  # numbers out of reach, which no heavy tail explains
+        return np.where(lost, np.nan, np.where(np.isfinite(shift), centre + shift, np.inf)), np.where(lost, np.nan, sd)
+
+    def _beyond(self, centre: FloatArray, power: int, inside: FloatArray) -> FloatArray:
+        """What the tails beyond the grid add to E (theta - centre)^power, each taken for a power law; infinite if it diverges.
+
+        A tail counts only if what is left at its end could matter for the moment `inside`.
+        """
+        out = np.zeros(self.groups)
+        for sign, last in ((-1.0, self.start[:-1]), (1.0, self.start[1:] - 1)):
+            if np.isfinite(self.axis.upper if sign > 0 else self.axis.lower):
+                continue
+            before = np.clip(last - int(sign) * TAIL, self.start[:-1], self.start[1:] - 1)
+            far, near = (np.abs(self.axis.theta(self.psi[at]) - centre) for at in (last, before))
+            height = [np.exp(self.log_density[at] - self.axis.log_jacobian(self.psi[at])) for at in (last, before)]
+            with np.errstate(all="ignore"):
+                index = np.log(height[1] / height[0]) / np.log(far / near)  # as it seems at the end of the grid
+                if self.index is not None:  # the end of a grid is a little steeper than the tail
+                    index = np.where(index > STEEPER * self.index, index, self.index)
+                left = height[0] * far ** (power + 1)
+                matters = left > NOTICED * np.abs(inside)
+                found = np.where(index > power + 1 + SLOW, left / (index - power - 1), np.inf)
+            found = np.where(matters & (far > near), np.nan_to_num(found, nan=0.0, posinf=np.inf), 0.0)
+            out = out + (sign**power) * found
+        return np.nan_to_num(out, nan=np.inf, posinf=np.inf, neginf=np.inf)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles of theta, (groups, len(q))."""
@@ -177,10 +216,8 @@ class Density:
 
 
 def distance(one: Density, other: Density) -> FloatArray:
-    """Total variation between densities on the same points, (groups,)."""
-    gap = np.abs(np.exp(one.log_density) - np.exp(other.log_density))
-    trapezoid = one._width * 0.5 * (gap + np.append(gap[1:], 0.0))
-    return np.asarray(0.5 * np.add.reduceat(trapezoid, one.start[:-1]))
+    """Total variation between densities on the same points, as far as these tell, (groups,)."""
+    return np.asarray(0.5 * np.add.reduceat(np.abs(one._mass - other._mass), one.start[:-1]))
 
 
 def _subdivide(grid: Grid) -> tuple[FloatArray, FloatArray, IntArray]:

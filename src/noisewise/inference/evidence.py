@@ -8,8 +8,9 @@ import numpy as np
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference import collapsed, fourier, plane
-from noisewise.inference.law import LATTICE_CELLS, on_lattice, record_law
-from noisewise.inference.sizes import Sizes, sizes_of
+from noisewise.inference.law import LATTICE_CELLS, Law, on_lattice, record_law, rounded_law
+from noisewise.inference import unknown_count
+from noisewise.inference.unknown_count import Count
 from noisewise.mechanism.noise import DiscreteGaussian, Gaussian, Laplace, Noise
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
@@ -25,8 +26,8 @@ PIECE = 1 << 13
 """Thetas whose laws are held at once."""
 MOST_SIZES = 1 << 18
 """Pairs of theta and n that are held at once."""
-MATTERS = 14.0
-"""The exact likelihood is not had at an n that is e^-14 as likely as the likeliest."""
+MOST_BLOCK = 2**50
+"""The coarsest rounding of a sum; beyond, whole numbers are no floats of their own."""
 MOST_GAP = 30.0
 """Where the exact and the normal likelihood differ by more, in the log, neither matters."""
 
@@ -41,13 +42,14 @@ class Evidence:
     gaussian: bool
     discrete: bool
     steps: FloatArray | None  # (d,): the spacing of a statistic that must be taken as a lattice; None if continuous
+    block: int  # a sum of whole numbers is itself rounded to a multiple of this; 1 if not
     n: FloatArray  # (groups,); where it is not public, about what it is
     y: FloatArray  # (groups, d)
     scale: FloatArray  # (groups, d)
     public: bool = True
     """Whether n is public."""
-    sizes: Sizes | None = None
-    """Where it is not, what is summed over; a categorical's counts tell."""
+    count: Count | None = None
+    """Where it is not, its noisy value; a categorical's counts tell."""
     n_prior: Prior | None = None
 
     @property
@@ -57,9 +59,9 @@ class Evidence:
 
     def take(self, rows: "slice | IntArray") -> "Evidence":
         """Some of the groups."""
-        shared = (self.family, self.bounds, self.standardised, self.gaussian, self.discrete, self.steps)
-        sizes = None if self.sizes is None else self.sizes.take(rows)
-        return Evidence(*shared, self.n[rows], self.y[rows], self.scale[rows], self.public, sizes, self.n_prior)
+        shared = (self.family, self.bounds, self.standardised, self.gaussian, self.discrete, self.steps, self.block)
+        count = None if self.count is None else self.count.take(rows)
+        return Evidence(*shared, self.n[rows], self.y[rows], self.scale[rows], self.public, count, self.n_prior)
 
     def noise(self, group: int = 0) -> Noise:
         """The noise of one group, continuous: on whole numbers it has the same shape as discrete noise."""
@@ -75,7 +77,32 @@ class Evidence:
     def moments(self, theta: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of one record's t^."""
         with np.errstate(all="ignore"):  # thetas far out, where nothing is representable: NaN counts as impossible
+            if self.rounds_records:
+                return self._rounded_moments(theta)
             return released_moments(self.family, *self.units(theta), method)
+
+    @property
+    def rounds_records(self) -> bool:
+        """Whether every record's statistic was rounded to a lattice so coarse that it matters."""
+        return self.steps is not None and not self.family.integer
+
+    def _rounded_law(self, theta: FloatArray) -> Law:
+        assert self.steps is not None
+        own, bounds = self.units(theta)
+        assert bounds is not None
+        return rounded_law(self.family, own, bounds, self.steps)
+
+    def _rounded_moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        assert self.steps is not None
+        means, covariances = [], []
+        for start in range(0, len(theta), PIECE // 8):
+            law = self._rounded_law(theta[start : start + PIECE // 8])
+            value = law.value * self.steps
+            mean = np.einsum("bm,bmd->bd", law.weight, value)
+            away = value - mean[:, None, :]
+            means.append(mean)
+            covariances.append(np.einsum("bm,bmd,bme->bde", law.weight, away, away))
+        return np.concatenate(means), np.concatenate(covariances)
 
     def collapsed(self, theta: FloatArray, group: IntArray) -> FloatArray:
         """log p(y | theta) under the normal approximation; theta (batch, p), group (batch,)."""
@@ -84,15 +111,35 @@ class Evidence:
             mean, covariance = (moment[first] for moment in self.moments(own[:, None]))
         else:
             mean, covariance = self.moments(theta)
-        if self.sizes is not None:
-            return self.sizes.sum(self._collapsed_at(self.sizes.node[group], mean, covariance, group), group)
+        if self.count is not None:
+            return self._summed(mean, covariance, group)[0]
         n = self.n[group]
         return np.where(n > 0, self._collapsed(n, mean, covariance, group), 0.0)
 
+    def _summed(
+        self, mean: FloatArray, covariance: FloatArray, group: IntArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """The collapsed likelihood summed over n; n at the nodes, their log weights, and the log likelihood there."""
+        assert self.count is not None
+        n, log_weight = self.count.nodes(*self._seen(mean, covariance, group), group)
+        value = self._collapsed_at(n, mean, covariance, group)
+        return unknown_count.log_sum(value, log_weight), n, log_weight, value
+
+    def _seen(self, mean: FloatArray, covariance: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Where the statistics see n, and how sharply, (batch, d) each."""
+        variance = np.maximum(np.einsum("bdd->bd", covariance), 0.0)
+        with np.errstate(all="ignore"):
+            peak = np.clip(self.y[group] / mean, 0.0, 2.0**62)
+            width = (np.sqrt(np.maximum(peak, 1.0) * variance) + self.scale[group]) / np.abs(mean)
+        return peak, width
+
     def _collapsed(self, n: FloatArray, mean: FloatArray, covariance: FloatArray, group: IntArray) -> FloatArray:
-        return collapsed.log_likelihood(
-            n[:, None] * mean, n[:, None, None] * covariance, self.y[group], self.scale[group], self.gaussian
-        )
+        spread = n[:, None, None] * covariance
+        if self.block > 1:  # what rounding adds, about
+            mean, spread = n[:, None] * mean + (1 - self.block % 2) / 2, spread + (self.block**2 - 1) / 12
+        else:
+            mean = n[:, None] * mean
+        return collapsed.log_likelihood(mean, spread, self.y[group], self.scale[group], self.gaussian)
 
     def _collapsed_at(self, n: FloatArray, mean: FloatArray, covariance: FloatArray, group: IntArray) -> FloatArray:
         """At every n of (batch, sizes)."""
@@ -110,12 +157,15 @@ class Evidence:
             return self.collapsed(theta, group)
         mean, covariance = self.moments(theta, "rough")
         variance = np.maximum(np.einsum("bdd->bd", covariance), 0.0)
-        n = (self.n[group][:, None] if self.sizes is None else self.sizes.node[group])[:, :, None]
-        z, scale = self.y[group][:, None, :] - n * mean[:, None, :], self.scale[group][:, None, :]
+        log_weight = None
+        n = self.n[group][:, None]
+        if self.count is not None:
+            n, log_weight = self.count.nodes(*self._seen(mean, covariance, group), group)
+        z, scale = self.y[group][:, None, :] - n[:, :, None] * mean[:, None, :], self.scale[group][:, None, :]
         with np.errstate(all="ignore"):
-            value = collapsed.normal_laplace(z, n * variance[:, None, :], scale).sum(axis=2)
-        if self.sizes is not None:
-            return self.sizes.sum(value, group)
+            value = collapsed.normal_laplace(z, n[:, :, None] * variance[:, None, :], scale).sum(axis=2)
+        if log_weight is not None:
+            return unknown_count.log_sum(value, log_weight)
         return np.where(self.n[group] > 0, value[:, 0], 0.0)
 
     def exact(
@@ -123,22 +173,20 @@ class Evidence:
     ) -> tuple[FloatArray, FloatArray]:
         """log p(y | theta) without approximation, and its relative numerical error; `slack` times the usual one will do."""
         slack = np.ones(len(theta)) if slack is None else slack
-        if self.sizes is None:
+        if self.count is None:
             return self._exact_given(theta, group, self.n[group], slack, least_order)
-        sizes, whole = self.sizes, self.sizes.whole[group]
         mean, covariance = self.moments(theta)
-        at_nodes, base = (self._collapsed_at(n, mean, covariance, group) for n in (sizes.node[group], whole))
-        likely = np.nan_to_num(base + sizes.log_weight_of_whole[group], nan=-np.inf)
-        rows, anchor = np.nonzero((whole > 0) & (likely > likely.max(axis=1, keepdims=True) - MATTERS))
-        value, rest = self._exact_given(theta[rows], group[rows], whole[rows, anchor], slack[rows], least_order)
-        gap, error = np.zeros(whole.shape), np.zeros(whole.shape)
-        gap[rows, anchor] = np.clip(np.nan_to_num(value - base[rows, anchor], nan=0.0), -MOST_GAP, MOST_GAP)
-        error[rows, anchor] = np.minimum(rest, 1.0)
-        at_nodes = at_nodes + sizes.between(gap, group)
-        total = sizes.sum(at_nodes, group)
+        _, n, log_weight, base = self._summed(mean, covariance, group)
+        row, number = unknown_count.anchors(n, np.nan_to_num(base, nan=-np.inf) + log_weight)
+        value, rest = self._exact_given(theta[row], group[row], number, slack[row], least_order)
+        rough = self._collapsed(number, mean[row], covariance[row], group[row])
+        gap = np.clip(np.nan_to_num(value - rough, nan=0.0), -MOST_GAP, MOST_GAP)
+        base = base + unknown_count.between(row, number, gap, n)
+        total = unknown_count.log_sum(base, log_weight)
         with np.errstate(invalid="ignore"):
-            weight = np.nan_to_num(np.exp(at_nodes + sizes.log_weight[group] - total[:, None]))
-        return total, np.asarray((weight * sizes.between(error, group)).sum(axis=1))
+            weight = np.nan_to_num(np.exp(base + log_weight - total[:, None]))
+        error = unknown_count.between(row, number, np.minimum(rest, 1.0), n)
+        return total, np.asarray((weight * error).sum(axis=1))
 
     def _exact_given(
         self, theta: FloatArray, group: IntArray, n: FloatArray, slack: FloatArray, least_order: int
@@ -162,12 +210,15 @@ class Evidence:
     def _exact(
         self, theta: FloatArray, group: IntArray, n: FloatArray, order: int, tolerance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        own, bounds = self.units(theta)
         unit = np.ones(self.dimension) if self.steps is None else self.steps
-        law = record_law(self.family, own, bounds, order if self.steps is None or self.family.integer else ORDERS[-1])
-        if self.steps is not None:
-            law = on_lattice(law, unit)
-        sums = fourier.Sums(n, self.y[group] / unit, self.scale[group] / unit, self.gaussian, self.steps is not None, self.discrete)
+        if self.rounds_records:
+            law = self._rounded_law(theta)
+        else:
+            law = record_law(self.family, *self.units(theta), order)
+            law = law if self.steps is None else on_lattice(law, unit)
+        sums = fourier.Sums(
+            n, self.y[group] / unit, self.scale[group] / unit, self.gaussian, self.steps is not None, self.discrete, self.block
+        )
         return fourier.log_likelihood(law, sums) if self.dimension == 1 else plane.log_likelihood(law, sums, tolerance)
 
 
@@ -188,9 +239,10 @@ def gather(releases: Sequence[Release], n_prior: Prior | None = None) -> Evidenc
                 f"the statistic {y[off][0]:g} is no multiple of the noise's step {spacing[0]:g}: no release is so; check it."
             )
     standardised = first.coordinates == "standardised"
-    sizes = _sizes(releases, scale, n_prior)
-    shared = (first.family, first.bounds, standardised, gaussian, first.noise.discrete, steps)
-    return Evidence(*shared, n, y, scale, first.n is not None, sizes, n_prior)
+    block = _block(first)
+    count = _count(releases, n_prior)
+    shared = (first.family, first.bounds, standardised, gaussian, first.noise.discrete, steps, block)
+    return Evidence(*shared, n, y, scale, first.n is not None, count, n_prior)
 
 
 def _about(release: Release) -> float:
@@ -199,15 +251,13 @@ def _about(release: Release) -> float:
     return max(0.0, float(np.round(sum(release.statistic) if release.count is None else release.count.value)))
 
 
-def _sizes(releases: Sequence[Release], scale: FloatArray, prior: Prior | None) -> Sizes | None:
-    first = releases[0]
+def _count(releases: Sequence[Release], prior: Prior | None) -> Count | None:
     counts = [release.count for release in releases if release.count is not None]
     if not counts:
         return None
-    largest = np.abs(_range_of_statistics(first)).max(axis=0)
-    count_scale = np.array([count.noise.scales[0] for count in counts])
-    finer = (largest * count_scale[:, None] / scale).max(axis=1)
-    return sizes_of([count.value for count in counts], [count.noise for count in counts], finer, prior)
+    gaussian = isinstance(counts[0].noise, (Gaussian, DiscreteGaussian))
+    value, scale = (np.array(column) for column in zip(*((c.value, float(c.noise.scales[0])) for c in counts), strict=True))
+    return Count(value, scale, gaussian, prior)
 
 
 def _range_of_statistics(release: Release) -> FloatArray:
@@ -224,15 +274,35 @@ def likeness(release: Release) -> tuple[object, ...]:
     """What two releases must share to be inferred from in one batch."""
     noise = release.noise
     step = tuple(noise.steps) if noise.discrete else ()
-    return release.family, release.bounds, release.coordinates, noise.kind, step, release.n is None
+    count = None if release.count is None else release.count.noise.kind
+    return release.family, release.bounds, release.coordinates, noise.kind, step, release.n is None, count
 
 
 def _coarse_steps(release: Release, d: int) -> FloatArray | None:
     """The lattice of the sums where it must not be taken as continuous."""
     noise = release.noise
     if release.family.integer:
-        return np.maximum(noise.steps, 1.0) if noise.discrete else np.ones(d)
+        return np.ones(d)
     if not noise.discrete or release.bounds is None:
         return None
     spans = np.ptp(_range_of_statistics(release), axis=0)
     return noise.steps if np.any(noise.steps * LATTICE_CELLS > spans) else None
+
+
+def _block(release: Release) -> int:
+    """By how much the noise's lattice is coarser than that of sums of whole numbers, which then are rounded to it."""
+    noise = release.noise
+    if not release.family.integer or not noise.discrete:
+        return 1
+    steps = noise.steps
+    finer = np.round(1 / steps)
+    if np.all(np.abs(finer * steps - 1) < 1e-9) and np.all(finer >= 1):
+        return 1
+    if np.any(steps != np.round(steps)) or np.ptp(steps) > 0 or (steps.size > 1 and not release.family.bounded):
+        raise UnsupportedCombination(
+            f"the {release.family.kind} family counts in whole numbers, and noise in steps of {steps[0]:g} fits neither them nor "
+            "one multiple of them for all; check the step."
+        )
+    if steps[0] > MOST_BLOCK:
+        raise UnsupportedCombination(f"the noise's step {steps[0]:g} is too coarse for 64-bit numbers; check the step.")
+    return int(steps[0])

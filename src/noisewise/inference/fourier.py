@@ -8,12 +8,12 @@ decays by itself: it joins phi, and the window holds both.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from noisewise.inference import atoms, kernels
+from noisewise.inference import atoms, effort, kernels
 from noisewise.inference.law import Law
 from noisewise.inference.tilt import OUTSIDE, Tilted, tilt, window
 from noisewise.mechanism.noise import log_theta
@@ -29,6 +29,8 @@ MOST = 1 << 13
 BLOCK = 8
 CHUNK = 1 << 14
 """Nodes x thetas handled at once: what stays in the processor's cache."""
+STEEPEST = 8.0
+"""The tilt over one block of whole numbers that are rounded to one, at most."""
 NEAR_LATTICE = 3.0
 """Normal noise of fewer steps than this sees the single whole numbers; beyond, e^-177 of it does."""
 
@@ -43,17 +45,20 @@ class Sums:
     gaussian: bool
     lattice: bool  # the sum is a whole number
     discrete: bool  # and so is the noise
+    block: int = 1  # the whole number is rounded to a multiple of this before the noise, on these multiples, is added
 
     def take(self, rows: "IntArray | slice") -> "Sums":
         """Some of the batch."""
-        return Sums(self.n[rows], self.y[rows], self.scale[rows], self.gaussian, self.lattice, self.discrete)
+        shared = (self.gaussian, self.lattice, self.discrete, self.block)
+        return Sums(self.n[rows], self.y[rows], self.scale[rows], *shared)
 
     @property
     def log_constant(self) -> FloatArray:
         """The noise's log density or log probability at 0."""
+        scale = self.scale / self.block
         if self.gaussian:
-            return -log_theta(self.scale) if self.discrete else -np.log(self.scale * np.sqrt(2 * np.pi))
-        return np.log(np.tanh(0.5 / self.scale)) if self.discrete else -np.log(2 * self.scale)
+            return -log_theta(scale) if self.discrete else -np.log(self.scale * np.sqrt(2 * np.pi))
+        return np.log(np.tanh(0.5 / scale)) if self.discrete else -np.log(2 * self.scale)
 
 
 def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
@@ -61,11 +66,11 @@ def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
 
     The error is infinite where the law has too few nodes for the harmonics that are needed.
     """
-    line = Sums(sums.n, sums.y[:, 0], sums.scale[:, 0], sums.gaussian, sums.lattice, sums.discrete)
+    line = Sums(sums.n, sums.y[:, 0], sums.scale[:, 0], sums.gaussian, sums.lattice, sums.discrete, sums.block)
     size = max(1, CHUNK // max(law.weight.shape[1], 4 * BLOCK))
     order = np.argsort(line.n, kind="stable")  # sums of about as many records need about as many harmonics
     value, error = np.empty(order.size), np.empty(order.size)
-    near = line.scale[order] < NEAR_LATTICE if sums.gaussian and sums.lattice else np.zeros(order.size, dtype=bool)
+    near = line.scale[order] < NEAR_LATTICE * sums.block if sums.gaussian and sums.lattice else np.zeros(order.size, dtype=bool)
     for part in (order[near], order[~near]):
         for rows in (part[start : start + size] for start in range(0, part.size, size)):
             value[rows], error[rows] = _chunk(law.value[rows, :, 0], law.weight[rows], law.atoms, line.take(rows))
@@ -74,12 +79,18 @@ def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
 
 def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -> tuple[FloatArray, FloatArray]:
     variance = sums.scale**2 if sums.gaussian else np.zeros(sums.n.shape)
+    if sums.gaussian and sums.block > 1 and sums.scale.min() >= NEAR_LATTICE * sums.block:
+        # Wide noise sees nothing of rounding but what it does to mean and variance.
+        variance = variance + (sums.block**2 - 1) / 12
+        sums = replace(sums, y=sums.y - (1 - sums.block % 2) / 2, scale=np.sqrt(variance))
     limit = np.full(sums.n.shape, np.inf) if sums.gaussian else (1 - 1e-7) / sums.scale
+    if sums.block > 1:  # the noise does not see where in its block a sum lies, and a steep tilt would drown it
+        limit = np.minimum(limit, STEEPEST / sums.block)
     law = tilt(value, weight, sums.n, sums.y, limit, variance)
     log_factor = law.log_factor + sums.log_constant
     if sums.gaussian:
         log_factor = log_factor + 0.5 * variance * law.slope**2
-        if not sums.lattice or sums.scale.min() >= NEAR_LATTICE:
+        if not sums.lattice or sums.scale.min() >= NEAR_LATTICE * sums.block:
             total, error = _with_noise(law, sums, variance, atom_count)
             log_factor = log_factor + np.log(sums.scale * np.sqrt(2 * np.pi))  # the transform holds the density's constant
         else:
@@ -112,21 +123,27 @@ def _with_noise(law: Tilted, sums: Sums, variance: FloatArray, atom_count: int) 
 
 def _on_lattice(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """A whole-number sum: the finite series, and the noise summed over the same whole numbers."""
+    block, half = sums.block, sums.block // 2
     below, above = window(law.centred, law.weight, sums.n, variance)
-    origin = np.round(law.total_mean)
+    origin = np.round(law.total_mean / block) * block
     offset = law.total_mean - origin
-    low, high = np.floor(offset - below) - 1, np.ceil(offset + above) + 1
-    width = high - low + 1
-    z, p, q = sums.y - origin, *_rates(law, sums)
+    # A window of whole blocks: block k holds the whole numbers that are rounded to k times its size.
+    first, last = np.floor((offset - below - 1 + half) / block), np.floor((offset + above + 1 + half) / block) + (block == 1)
+    first = first - (block == 1)
+    low, width = block * first - half, block * (last - first + 1)
+    z, scale, slope = (sums.y - origin) / block, sums.scale / block, law.slope * block
+    p, q = 1 / scale - slope, 1 / scale + slope
 
     def term(rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> Term:
         size, phase = kernels.power(less_one, sums.n[rows, None])
         size = np.exp(size)
         phase = phase + omega * offset[rows, None]
         if sums.gaussian:
-            against = kernels.gaussian_sum(omega, *(column[rows] for column in (low, high, z, sums.scale, law.slope)))
+            against = kernels.gaussian_sum(omega * block, *(column[rows] for column in (first, last, z, scale, slope)))
         else:
-            against = kernels.laplace_sum(omega, *(column[rows, None] for column in (low, high, z, p, q)))
+            against = kernels.laplace_sum(omega * block, *(column[rows, None] for column in (first, last, z, p, q)))
+        if block > 1:
+            against = against * kernels.block_sum(omega, law.slope[rows, None], block)
         twice = np.where(2 * k == width[rows, None], 0.5, np.where(2 * k > width[rows, None], 0.0, 1.0))  # k = W/2 counts once
         size = twice * size
         return size * (kernels.turn(phase) * against).real, size * np.abs(against)
@@ -144,9 +161,10 @@ def _continuous(law: Tilted, sums: Sums, atom_count: int) -> tuple[FloatArray, F
     z, p, q = law.distance, *_rates(law, sums)
     nodes = law.weight.shape[1] - atom_count
     inside = law.weight[:, :nodes].sum(axis=1)
-    with np.errstate(divide="ignore"):
-        few = bool(atom_count) and bool(np.any(sums.n * np.log1p(-np.minimum(inside, 1.0)) > -OUTSIDE))
-    direct = atoms.contribution(law, sums.n, z, p, q, nodes) if few else np.zeros(sums.n.shape)
+    few = bool(atom_count) and atoms.few_inside(inside, sums.n, OUTSIDE)
+    direct = np.zeros(sums.n.shape)
+    if few:
+        direct = atoms.contribution(law.centred[:, :, None], law.weight, sums.n, z[:, None], p[:, None], q[:, None], nodes)
 
     def term(rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, of_nodes: Complex) -> Term:
         size, phase = kernels.power(less_one, sums.n[rows, None])
@@ -200,6 +218,7 @@ def _series(
     weight = law.weight.astype(np.complex128)
     start = 0
     while True:
+        effort.spend(turned.size * BLOCK)
         less_one = np.empty((rows.size, BLOCK), dtype=np.complex128)
         of_nodes = np.empty_like(less_one)
         for j in range(BLOCK):

@@ -2,17 +2,20 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
+from functools import partial
+from hashlib import sha256
 from typing import Any, overload
 
 import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference import baselines, counts, gibbs, line, sheet
+from noisewise.inference import baselines, counts, effort, gibbs, line, modes, modes_of_two, sheet
 from noisewise.inference.evidence import Evidence, gather, likeness
-from noisewise.inference.posterior import QUANTILES, Posterior, View
-from noisewise.inference.problem import Problem, check_prior
-from noisewise.inference.views import CountsView, DrawsView, LineBatch, LineView, SheetBatch, SheetView
+from noisewise.inference.posterior import QUANTILES, Posterior, View, existing
+from noisewise.inference.problem import Problem, check_n_prior, check_prior
+from noisewise.inference.views import CountsView, DrawsView, LineBatch, LineView, NoView, SheetBatch, SheetView
+from noisewise.inference.weak import prior_for
 from noisewise.model.arrays import IntArray
 from noisewise.model.families.categorical import Categorical
 from noisewise.model.priors import Prior
@@ -25,19 +28,21 @@ SHEETS = 16
 FIRST_POINTS = 49
 FIRST_POINTS_OF_TWO = 31
 GIBBS_STEPS = 5000
+NUMERICAL = (ValueError, IndexError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
+"""What NumPy raises where numbers are out of its reach."""
 Progress = Callable[[float], None]
 
 
 def infer(
     release: Release | Sequence[Release],
-    prior: Prior,
+    prior: Prior | str,
     *,
     method: str = "auto",
     draws: int = 4000,
     seed: int | None = None,
     variant: str = "joint",
     chains: int = 8,
-    n_prior: Prior | None = None,
+    n_prior: Prior | str | None = None,
     progress: Progress | None = None,
 ) -> Posterior:
     """The posterior of the family's parameters given one release, or several releases of different records.
@@ -45,25 +50,31 @@ def infer(
     `draws` sets how many draws `posterior.draws` returns; means, sds and quantiles come from the density itself
     (for gibbs from its chains, of draws / chains steps each, at least 5000). `variant` and `chains` are for gibbs.
     `n_prior` is for releases whose n is not public: a prior of it, such as priors.Gamma(100, 0.1); None is a flat one.
+    Either prior may be the text of the command line: "weak", or such as "gamma(shape=2, rate=20)".
     """
     releases = [release] if isinstance(release, Release) else list(release)
     _check_request(releases, method, draws)
     _check_together(releases)
-    check_prior(releases[0].family, prior)
-    problem = Problem(releases[0].family, (prior,), tuple(gather([one], n_prior) for one in releases))
-    solver = _Solver(problem, method, variant, chains, draws, np.random.SeedSequence(seed), progress, _assumptions(releases))
-    name, views = solver.solve()
-    return Posterior(problem.family, views[0], name, draws, solver.seeds.spawn(1)[0])
+    own = prior_for(releases[0], prior)
+    check_prior(releases[0].family, own)
+    of_n = check_n_prior(releases, n_prior)
+    problem = Problem(releases[0].family, (own,), tuple(gather([one], of_n) for one in releases))
+    streams = _Streams(seed, [releases])
+    solver = _Solver(problem, method, variant, chains, draws, streams, progress, _assumptions(releases))
+    ((name, view),) = solver.solve()
+    if isinstance(view, NoView):
+        raise UnsupportedCombination(f"no method gives a posterior here: {view.why}. Check n, the bounds, the noise and the prior.")
+    return Posterior(problem.family, view, name, draws, lambda: streams.of(0), solver.why.get(0))
 
 
 def infer_many(
     releases: Sequence[Release],
-    prior: Prior | Sequence[Prior],
+    prior: Prior | str | Sequence[Prior | str],
     *,
     method: str = "auto",
     draws: int = 4000,
     seed: int | None = None,
-    n_prior: Prior | None = None,
+    n_prior: Prior | str | None = None,
     progress: Progress | None = None,
 ) -> "Posteriors":
     """One posterior for each release, all in one batch where they are alike in family, bounds and kind of noise.
@@ -71,19 +82,18 @@ def infer_many(
     The releases speak of different groups with parameters of their own; for several releases about one parameter use `infer`.
     """
     releases = list(releases)
-    priors = [prior] if isinstance(prior, Prior) else list(prior)
-    if len(priors) not in (1, len(releases)):
-        raise UnsupportedCombination(f"{len(priors)} priors for {len(releases)} releases; give one for all, or one for each.")
     _check_request(releases, method, draws)
+    priors = _priors(releases, prior)
     for one, own in zip(releases, priors if len(priors) > 1 else priors * len(releases), strict=True):
         if len(priors) > 1 or one.family != releases[0].family or one is releases[0]:
             check_prior(one.family, own)
+    of_n = check_n_prior(releases, n_prior)
     alike: dict[Any, list[int]] = {}
     for position, one in enumerate(releases):
         alike.setdefault(likeness(one), []).append(position)
     out: list[Posterior | None] = [None] * len(releases)
-    root = np.random.SeedSequence(seed)
-    seeds = root.spawn(len(releases))
+    streams = _Streams(seed, [[one] for one in releases])
+    refusals: list[UnsupportedCombination] = []
     done = 0
     for members in alike.values():
         family = releases[members[0]].family
@@ -91,14 +101,65 @@ def infer_many(
         for start in range(0, len(members), size):
             chosen = members[start : start + size]
             own_priors = (priors[0],) if len(priors) == 1 else tuple(priors[i] for i in chosen)
-            problem = Problem(family, own_priors, (gather([releases[i] for i in chosen], n_prior),))
-            name, views = _Solver(problem, method, "joint", 8, draws, root.spawn(1)[0], None, ()).solve()
-            for i, view in zip(chosen, views, strict=True):
-                out[i] = Posterior(family, view, name, draws, seeds[i])
+            problem = Problem(family, own_priors, (gather([releases[i] for i in chosen], of_n),))
+            solver = _Solver(problem, method, "joint", 8, draws, streams.at(chosen), None, ())
+            try:
+                solved = solver.solve()
+            except UnsupportedCombination as refusal:
+                refusals.append(refusal)
+                solved = [("none", NoView(family, str(refusal).rstrip(".")))] * len(chosen)
+            for g, (i, (name, view)) in enumerate(zip(chosen, solved, strict=True)):
+                out[i] = Posterior(family, view, name, draws, partial(streams.of, i), solver.why.get(g))
             done += len(chosen)
             if progress is not None:
                 progress(done / len(releases))
-    return Posteriors([p for p in out if p is not None], releases)
+    found = [p for p in out if p is not None]
+    if refusals and all(p.method == "none" for p in found):  # what is asked for cannot be had of any
+        raise refusals[0]
+    return Posteriors(found, releases)
+
+
+def _priors(releases: Sequence[Release], prior: "Prior | str | Sequence[Prior | str]") -> list[Prior]:
+    """One prior for all releases, or one for each; a weak one may differ from release to release."""
+    if isinstance(prior, (Prior, str)):
+        if not (isinstance(prior, str) and prior.strip() == "weak"):
+            return [prior_for(releases[0], prior)]
+        found = [prior_for(one, prior) for one in releases]
+        return found if any(one != found[0] for one in found) else found[:1]
+    given = list(prior)
+    if len(given) not in (1, len(releases)):
+        raise UnsupportedCombination(f"{len(given)} priors for {len(releases)} releases; give one for all, or one for each.")
+    return [prior_for(one, own) for one, own in zip(releases, given, strict=False)]
+
+
+class _Streams:
+    """Seeds of each posterior's own, from the seed, the content of its releases and its position in the call.
+
+    So one seed serves any number of releases, also in separate calls, and their draws are independent: twins with equal
+    numbers get different ones.
+    """
+
+    def __init__(self, seed: int | None, releases: Sequence[Sequence[Release]], positions: Sequence[int] | None = None) -> None:
+        self.entropy = np.random.SeedSequence(seed).entropy
+        self.releases = releases
+        self.positions = range(len(releases)) if positions is None else positions
+
+    def at(self, positions: Sequence[int]) -> "_Streams":
+        """Those of some of the releases."""
+        return _Streams(self.entropy, self.releases, positions)  # type: ignore[arg-type]
+
+    def of(self, group: int, purpose: int = 0) -> np.random.SeedSequence:
+        """The seeds of one posterior; `purpose` tells a sampler's from those of the draws."""
+        position = self.positions[group]
+        content = sha256(repr([_content(one) for one in self.releases[position]]).encode()).digest()
+        words = [int.from_bytes(content[k : k + 4], "little") for k in range(0, 32, 4)]
+        return np.random.SeedSequence([self.entropy, position, purpose, *words])  # type: ignore[list-item]
+
+
+def _content(release: Release) -> tuple[object, ...]:
+    spend = None if release.privacy is None else release.privacy.spend
+    known = (release.n, release.count, release.statistic, release.noise, release.bounds, release.coordinates)
+    return (release.family.describe(), *known, release.dataset, release.column, release.group, spend)
 
 
 class Posteriors(Sequence[Posterior]):
@@ -153,37 +214,69 @@ def _figures(posteriors: Sequence[Posterior]) -> dict[int, list[dict[str, Any]]]
             group = posteriors[index]._view.group  # type: ignore[attr-defined]
             names = posteriors[index].names
             out[index] = [
-                {"name": name} | dict(zip(("mean", "sd", "5%", "50%", "95%"), map(float, column[group]), strict=True))
+                {"name": name} | dict(zip(("mean", "sd", "5%", "50%", "95%"), map(existing, column[group]), strict=True))
                 for name, column in zip(names, columns, strict=True)
             ]
     return out
 
 
 class _Solver:
-    """Chooses a method for a problem and runs it."""
+    """Chooses a method for a problem and runs it; what one method cannot solve goes to the next, group by group."""
 
     def __init__(
-        self, problem: Problem, method: str, variant: str, chains: int, draws: int, seeds: np.random.SeedSequence,
+        self, problem: Problem, method: str, variant: str, chains: int, draws: int, streams: _Streams,
         progress: Progress | None, assumptions: tuple[str, ...],
     ) -> None:  # fmt: skip
-        self.problem, self.method, self.variant, self.chains, self.draws = problem, method, variant, chains, draws
-        self.seeds, self.progress, self.assumptions = seeds, progress, assumptions
+        self.whole, self.method, self.variant, self.chains, self.draws = problem, method, variant, chains, draws
+        self.streams, self.progress, self.assumptions = streams, progress, assumptions
+        self.problem, self.groups = problem, np.arange(problem.groups)
+        self.why: dict[int, str] = {}
 
-    def solve(self) -> tuple[str, list[View]]:
-        """The method's name, and a view for each group."""
+    def solve(self) -> list[tuple[str, View]]:
+        """For each group the method's name, and a view of its posterior."""
         with np.errstate(all="ignore"):  # impossible thetas have log density -inf, on purpose
             return self._solve()
 
-    def _solve(self) -> tuple[str, list[View]]:
+    def _solve(self) -> list[tuple[str, View]]:
+        out: dict[int, tuple[str, View]] = {}
+        refusals: list[UnsupportedCombination] = []
+        methods = self._candidates()
         if self.method != "auto":
-            return self.method, self._run(self.method, "as asked")
-        refusals = []
-        for name, reason in self._candidates():
+            methods = [(self.method, "as asked"), *(pair for pair in methods if pair[0] != self.method)]
+        for name, reason in methods:
+            todo = np.array([g for g in range(self.whole.groups) if g not in out], dtype=np.int64)
+            if todo.size == 0:
+                break
             try:
-                return name, self._run(name, reason)
+                found = self._attempt(name, reason, todo)
             except UnsupportedCombination as refusal:
+                if name == self.method:
+                    raise
                 refusals.append(refusal)
-        raise refusals[0]
+                continue
+            out |= {g: (name, view) for g, view in found.items()}
+        if not out and not self.why:
+            raise refusals[0]
+        return [out.get(g, ("none", NoView(self.whole.family, self.why.get(g, "")))) for g in range(self.whole.groups)]
+
+    def _attempt(self, name: str, reason: str, groups: IntArray) -> dict[int, View]:
+        """The views of those groups for which the method gives a sound answer; `why` holds why it gives none for others."""
+        self.problem, self.groups = self.whole.take(groups), groups
+        try:
+            with effort.limited(groups.size):
+                views = self._run(name, reason)
+        except UnsupportedCombination:  # a ValueError too
+            raise
+        except (effort.TooMuchWork, *NUMERICAL) as failure:
+            if groups.size > 1:  # whose fault it is
+                parts = [self._attempt(name, reason, groups[k : k + 1]) for k in range(groups.size)]
+                return {g: view for part in parts for g, view in part.items()}
+            slow = isinstance(failure, (effort.TooMuchWork, MemoryError))
+            self.why[int(groups[0])] = f"{name} would take too long" if slow else f"{name} gives no finite answer"
+            return {}
+        sound = _sound(views)
+        self.why |= {int(g): f"{name} gives no finite answer" for g, good in zip(groups, sound, strict=True) if not good}
+        return {int(g): view for g, view, good in zip(groups, views, sound, strict=True) if good}
 
     def _candidates(self) -> list[tuple[str, str]]:
         """What serves, the best first."""
@@ -194,7 +287,8 @@ class _Solver:
             out.append(("exact", "the true counts summed over, no approximation but Monte Carlo"))
         elif d <= 2 and len(family.parameters) <= 2:
             out.append(("exact", "no approximation of the likelihood"))
-        if gaussian and len(family.parameters) <= 2 and not isinstance(family, Categorical):
+            out.append(("collapsed", "the sums taken as normal"))
+        elif gaussian and len(family.parameters) <= 2:
             out.append(("collapsed", "normal noise in more dimensions than the exact method serves"))
         out.append(("gibbs", "no faster method serves this family and noise"))
         return out
@@ -228,15 +322,14 @@ class _Solver:
         exact = problem.exact if name == "exact" else None
         groups = range(problem.groups)
         if len(problem.family.parameters) == 1:
-            found = line.solve(problem.log_prior, problem.collapsed, exact, problem.first_grid(0, FIRST_POINTS))
-            lines = LineBatch(problem, found, exact is not None, reason, self.assumptions)
+            starts = modes.starts(problem, problem.first_grid(0, FIRST_POINTS))
+            solved = line.solve(problem.log_prior, problem.collapsed, exact, starts)
+            lines = LineBatch(problem, solved, exact is not None, reason, self.assumptions)
             return [LineView(lines, g, name) for g in groups]
         grids = problem.first_grid(0, FIRST_POINTS_OF_TWO), problem.first_grid(1, FIRST_POINTS_OF_TWO)
-        views: dict[int, View] = {}
-        for members, surface in sheet.solve(problem.log_prior, problem.pilot, problem.collapsed, exact, *grids):
-            sheets = SheetBatch(problem.take(members), surface, exact is not None, reason, self.assumptions)
-            views |= {int(g): SheetView(sheets, position, name) for position, g in enumerate(members)}
-        return [views[g] for g in groups]
+        found = sheet.solve(problem.log_prior, problem.pilot, problem.collapsed, exact, *grids, modes_of_two.peaks(problem))
+        sheets = SheetBatch(problem, found, exact is not None, reason, self.assumptions)
+        return [SheetView(sheets, g, name) for g in groups]
 
     def _naive(self, reason: str) -> list[View]:
         """The conjugate posterior given y, read off a grid like any other."""
@@ -246,7 +339,7 @@ class _Solver:
         updated = [_scalar(baselines.naive(evidence, self.problem.prior_of(g), g)) for g in range(self.problem.groups)]
         nothing = Evidence(
             evidence.family, evidence.bounds, evidence.standardised, evidence.gaussian, evidence.discrete, evidence.steps,
-            np.zeros_like(evidence.n), evidence.y, evidence.scale,
+            evidence.block, np.zeros_like(evidence.n), evidence.y, evidence.scale,
         )  # fmt: skip
         return self._grid("naive", reason, Problem(self.problem.family, tuple(updated), (nothing,)))
 
@@ -254,7 +347,7 @@ class _Solver:
         concentration = np.asarray(self.problem.prior_of(group).concentration, dtype=np.float64)  # type: ignore[attr-defined]
         own = [evidence.take(_rows(group)) for evidence in self.problem.evidence]
         released = [(evidence.y[0], float(evidence.n[0]) if evidence.public else None, evidence.noise()) for evidence in own]
-        rng = np.random.default_rng(self.seeds.spawn(1)[0])
+        rng = np.random.default_rng(self.streams.of(int(self.groups[group]), 1))
         chain = counts.sample(released, concentration, rng, self.progress, own[0].n_prior)
         return CountsView(self.problem.take(_rows(group)), chain, concentration, "exact", reason)
 
@@ -280,9 +373,23 @@ class _Solver:
         if problem.evidence[0].n[0] == 0:
             raise UnsupportedCombination("gibbs needs at least one record; use method='auto', which gives the prior.")
         steps = max(GIBBS_STEPS, -(-self.draws // self.chains))
-        rng = np.random.default_rng(self.seeds.spawn(1)[0])
+        rng = np.random.default_rng(self.streams.of(int(self.groups[group]), 1))
         made = gibbs.chains(problem.evidence[0], problem.prior_of(0), self.variant, self.chains, steps, rng, progress=self.progress)
         return DrawsView(problem, made, "gibbs", reason if self.variant == "joint" else "the paper's algorithm as printed")
+
+
+def _sound(views: list[View]) -> list[bool]:
+    """Whether each posterior's figures are numbers (an infinite moment is one that does not exist)."""
+    first = views[0]
+    if isinstance(first, (LineView, SheetView)):
+        batch = first.batch
+        densities = (batch.density,) if isinstance(batch, LineBatch) else batch.densities
+        good = np.ones(len(views), dtype=bool)
+        for density in densities:
+            good &= np.isfinite(density.quantile(np.array(QUANTILES))).all(axis=1)
+            good &= ~np.isnan(np.stack(density.moments)).any(axis=0)
+        return [bool(x) for x in good]
+    return [all(not np.isnan(np.stack(view.moments(j))).any() for j in range(view.parameters)) for view in views]
 
 
 def _rows(group: int) -> IntArray:

@@ -79,3 +79,11 @@ def gaussian_sum(
     height = np.exp(-0.5 * ((s - peak[:, None]) / sd[:, None]) ** 2)
     height = np.where((s >= low[:, None]) & (s <= high[:, None]), height, 0.0)
     return np.asarray(np.einsum("bs,bks->bk", height, turn(-w[:, :, None] * s[:, None, :])))
+
+
+def block_sum(w: FloatArray, slope: FloatArray, block: int) -> ComplexArray:
+    """The sum of e^{-(i w + slope) (r - block // 2)} over r from 0 to block - 1: the whole numbers of one block, tilted."""
+    rate = slope + 1j * w
+    with np.errstate(all="ignore"):
+        ratio = np.where(np.abs(rate) > 1e-12, np.expm1(-rate * block) / np.where(np.abs(rate) > 1e-12, np.expm1(-rate), 1.0), block)
+    return np.asarray(np.exp(rate * (block // 2)) * ratio)

@@ -6,14 +6,14 @@ holds a peak, more of them where a coarser choice would have told another story,
 that fails.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from noisewise.inference import chebyshev
+from noisewise.inference import chebyshev, effort
 from noisewise.inference import grid as grids
 from noisewise.inference.grid import Grid
 from noisewise.model.arrays import FloatArray, IntArray
@@ -47,8 +47,8 @@ class Line:
     points: IntArray  # (groups,): exact evaluations
 
 
-def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi: FloatArray) -> Line:
-    """Functions of (psi, group), both flat; psi is a first grid, (groups, points). Without `exact`, collapsed is the answer."""
+def solve(log_prior: Likelihood, collapsed: Likelihood, exact: Exact | None, psi: Sequence[FloatArray]) -> Line:
+    """Functions of (psi, group), both flat; psi is a first grid of each group. Without `exact`, collapsed is the answer."""
 
     def approximate(at: FloatArray, group: IntArray) -> FloatArray:
         return log_prior(at, group) + collapsed(at, group)
@@ -161,7 +161,8 @@ def _polynomial(values: FloatArray, row: IntArray, t: FloatArray) -> FloatArray:
 
 
 def _everywhere(
-    log_prior: Likelihood, approximate: Likelihood, exact: Exact, line: Line, which: IntArray, beyond: BoolArray, psi: FloatArray
+    log_prior: Likelihood, approximate: Likelihood, exact: Exact, line: Line, which: IntArray, beyond: BoolArray,
+    psi: Sequence[FloatArray],
 ) -> Line:
     """Redo some groups with the exact likelihood at every point of a grid of their own; from the first grid if it lies beyond."""
     error, points = line.error.copy(), line.points.copy()

@@ -9,9 +9,10 @@ have a phi that decays along one direction only slowly; so for each w1 the w2 ar
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from noisewise.inference import kernels
-from noisewise.inference.fourier import Sums, resolved
+from noisewise.inference import atoms, effort, kernels
+from noisewise.inference.fourier import NEAR_LATTICE, Sums, resolved
 from noisewise.inference.law import Law
 from noisewise.inference.tilt import grown, log_mean_exp, window
 from noisewise.model.arrays import FloatArray, IntArray
@@ -32,15 +33,20 @@ GROW = 1.5
 MOST = 1 << 14
 """Harmonics of one theta."""
 FURTHEST = 1 << 12
+LOOSER = 30.0
+"""When little work is left, an error this many times the usual one will do; the certificate holds it."""
 
 
 def log_likelihood(law: Law, sums: Sums, tolerance: FloatArray) -> tuple[FloatArray, FloatArray]:
     """log p(y | theta) and its relative numerical error, for a law of two statistics at each theta of the batch."""
     value, error = np.empty(sums.n.shape), np.zeros(sums.n.shape)
-    many = np.flatnonzero(sums.n > DIRECT)
-    for start in range(0, many.size, PIECE):
-        rows = many[start : start + PIECE]
-        value[rows], error[rows] = _piece(law.value[rows], law.weight[rows], law.atoms, sums.take(rows), tolerance[rows])
+    near = sums.scale < NEAR_LATTICE if sums.gaussian and sums.lattice else np.zeros(sums.scale.shape, dtype=bool)
+    for kinds in ((False, False), (False, True), (True, False), (True, True)):
+        alike = np.flatnonzero((sums.n > DIRECT) & (near == kinds).all(axis=1))
+        for start in range(0, alike.size, PIECE):
+            rows = alike[start : start + PIECE]
+            some = law.value[rows], law.weight[rows], law.atoms, sums.take(rows), tolerance[rows], np.array(kinds)
+            value[rows], error[rows] = _piece(*some)
     for row in np.flatnonzero(sums.n <= DIRECT):
         value[row] = _direct(law.value[row], law.weight[row], sums.take(np.array([row])))
     return value, error
@@ -58,16 +64,19 @@ def _direct(value: FloatArray, weight: FloatArray, sums: Sums) -> float:
 
 
 def _piece(
-    value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums, tolerance: FloatArray
+    value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums, tolerance: FloatArray, near: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
+    """`near` says of which statistics the normal noise sees the single lattice points."""
     variance = sums.scale**2 if sums.gaussian else np.zeros(sums.scale.shape)
     limit = np.full(sums.scale.shape, np.inf) if sums.gaussian else (1 - 1e-7) / sums.scale
     log_factor, slope, weight, centred, distance, total_mean = _tilt(value, weight, sums.n, sums.y, limit, variance)
     log_factor = log_factor + sums.log_constant.sum(axis=1)
     if sums.gaussian:
-        log_factor += 0.5 * (variance * slope**2).sum(axis=1) + np.log(sums.scale * np.sqrt(2 * np.pi)).sum(axis=1)
+        log_factor += 0.5 * (variance * slope**2).sum(axis=1)
+        log_factor += (np.log(sums.scale * np.sqrt(2 * np.pi)) * ~near).sum(axis=1)  # the transform holds the constant
+        variance = variance * ~near
     sides = [window(centred[:, :, j], weight, sums.n, variance[:, j], OUTSIDE) for j in (0, 1)]
-    against = [_Kernel.of(j, *sides[j], slope, distance, total_mean, variance, sums) for j in (0, 1)]
+    against = [_Kernel.of(j, *sides[j], slope, distance, total_mean, variance, sums, bool(near[j])) for j in (0, 1)]
     width = np.stack([kernel.width for kernel in against], axis=1)
     covariance = sums.n[:, None, None] * np.einsum("bm,bmd,bme->bde", weight, centred, centred)
     covariance += np.eye(2) * (variance + 1e-24 * width**2)[:, :, None]
@@ -75,8 +84,19 @@ def _piece(
     if not sums.lattice:
         cap = np.stack([resolved(centred[:, :nodes, j], weight[:, :nodes], width[:, j]) for j in (0, 1)], axis=1)
     else:
-        cap = np.full(width.shape, float(FURTHEST)) if sums.gaussian else np.floor(width / 2)
-    total, error = _series(_Law(weight, centred, sums.n, width, covariance, cap), against, tolerance)
+        cap = np.where(sums.gaussian & ~near, float(FURTHEST), np.floor(width / 2))
+    inside = weight[:, :nodes].sum(axis=1)
+    few = 0 < atom_count < weight.shape[1] and not sums.gaussian and atoms.few_inside(inside, sums.n, OUTSIDE)
+    law = _Law(weight, centred, sums.n, width, covariance, cap, nodes if few else 0)
+    total, error = np.full(sums.n.shape, np.nan), np.full(sums.n.shape, np.inf)
+    good = np.flatnonzero(np.isfinite(covariance).all(axis=(1, 2)) & np.isfinite(width).all(axis=1))
+    if good.size:  # where the law is no number, neither is the likelihood
+        parts = [kernel.take(good) for kernel in against]
+        rest: FloatArray = np.zeros(good.size)
+        if few:
+            z, p, q = (np.stack([getattr(kernel, name) for kernel in parts], axis=1) for name in ("z", "p", "q"))
+            rest = atoms.contribution(centred[good], weight[good], sums.n[good], z, p, q, nodes)
+        total[good], error[good] = _series(law.take(good), parts, tolerance[good], rest)
     with np.errstate(divide="ignore", invalid="ignore"):
         return log_factor + np.log(np.maximum(total, 0.0)), np.where(total > 0, error, np.inf)
 
@@ -91,39 +111,45 @@ class _Law:
     width: FloatArray  # (batch, 2)
     covariance: FloatArray  # (batch, 2, 2), of the sums
     cap: FloatArray  # (batch, 2): the highest harmonics
+    nodes: int  # where few records lie inside, the points that do: "at most one inside" is no part of the series. Else 0
 
     def take(self, rows: IntArray) -> "_Law":
-        return _Law(*(getattr(self, name)[rows] for name in ("weight", "centred", "n", "width", "covariance", "cap")))
+        names = ("weight", "centred", "n", "width", "covariance", "cap")
+        return _Law(*(getattr(self, name)[rows] for name in names), self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kernel:
-    """The noise of one statistic against harmonics: normal, or Laplace over a window of numbers or of whole numbers."""
+    """The noise of one statistic against harmonics: normal or Laplace, over a window of numbers or of whole numbers."""
 
     kind: str
     low: FloatArray
     high: FloatArray
     z: FloatArray
-    p: FloatArray
-    q: FloatArray
-    spread: FloatArray
+    p: FloatArray  # the rate above; of normal noise on whole numbers the tilt
+    q: FloatArray  # the rate below
+    spread: FloatArray  # of normal noise the variance; on whole numbers the sd
     offset: FloatArray
     width: FloatArray  # all (batch,)
 
     @classmethod
     def of(
         cls, j: int, below: FloatArray, above: FloatArray, slope: FloatArray, distance: FloatArray, total_mean: FloatArray,
-        variance: FloatArray, sums: Sums,
+        variance: FloatArray, sums: Sums, near: bool,
     ) -> "_Kernel":  # fmt: skip
         spread, nothing = variance[:, j], np.zeros(sums.n.shape)
         p, q = 1 / sums.scale[:, j] - slope[:, j], 1 / sums.scale[:, j] + slope[:, j]
-        if sums.gaussian:
+        if sums.gaussian and not near:
             return cls("normal", -below, above, distance[:, j] - spread * slope[:, j], p, q, spread, nothing, below + above)
         if sums.lattice:
             origin = np.round(total_mean[:, j])
             offset = total_mean[:, j] - origin
             low, high = np.floor(offset - below) - 1, np.ceil(offset + above) + 1
-            return cls("whole", low, high, sums.y[:, j] - origin, p, q, spread, offset, high - low + 1)
+            high = high + (high - low) % 2  # an odd number of whole numbers has no harmonic that is its own mirror image
+            z, width = sums.y[:, j] - origin, high - low + 1
+            if sums.gaussian:
+                return cls("whole_normal", low, high, z, slope[:, j], q, sums.scale[:, j], offset, width)
+            return cls("whole", low, high, z, p, q, spread, offset, width)
         pad = 0.02 * (below + above)
         return cls("laplace", -below - pad, above + pad, distance[:, j], p, q, spread, nothing, below + above + 2 * pad)
 
@@ -137,13 +163,21 @@ class _Kernel:
         low, high, z, p, q = (column[:, None] for column in (self.low, self.high, self.z, self.p, self.q))
         if self.kind == "normal":
             return np.asarray(np.exp(-0.5 * self.spread[:, None] * w**2) * kernels.turn(-w * z))
+        if self.kind == "whole_normal":
+            columns = (self.low, self.high, self.z, self.spread, self.p)
+            return np.asarray(kernels.turn(w * self.offset[:, None]) * kernels.gaussian_sum(w, *columns))
         if self.kind == "whole":
             return np.asarray(kernels.turn(w * self.offset[:, None]) * kernels.laplace_sum(w, low, high, z, p, q))
         return kernels.laplace_integral(w, low, high, z, p, q)
 
 
-def _series(law: _Law, against: list[_Kernel], tolerance: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The double sum, with more harmonics until they change nothing. Thetas that need about as many go together."""
+def _series(
+    law: _Law, against: list[_Kernel], tolerance: FloatArray, apart: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The double sum and what is added `apart`, with more harmonics until they change nothing.
+
+    Thetas that need about as many go together.
+    """
     delta = 2 * np.pi / law.width
     sd = np.sqrt(np.einsum("bdd->bd", law.covariance))
     given = np.sqrt(np.maximum(1 - (law.covariance[:, 0, 1] / (sd[:, 0] * sd[:, 1])) ** 2, 1e-4))
@@ -166,12 +200,14 @@ def _series(law: _Law, against: list[_Kernel], tolerance: FloatArray) -> tuple[F
             some = law.take(todo[rows])
             made, rim = _sum(some, int(most[0]), int(most[1]), [kernel.take(todo[rows]) for kernel in against])
             area = some.width.prod(axis=1)
-            total[todo[rows]], error[todo[rows]] = made / area, rim / np.maximum(np.abs(made), 1e-300)
+            found = made / area + apart[todo[rows]]
+            total[todo[rows]], error[todo[rows]] = found, rim / area / np.maximum(np.abs(found), 1e-300)
             start += size
         if not first:
             error[todo] = np.minimum(error[todo], np.abs(total[todo] - before) / np.maximum(np.abs(total[todo]), 1e-300))
         full = (wanted >= law.cap[todo]).any(axis=1) | (GROW**2 * wanted.prod(axis=1) > MOST // 2)
-        todo = todo[(error[todo] > tolerance[todo]) & ~full]
+        enough = tolerance[todo] * (LOOSER if effort.worn_out() else 1.0)
+        todo = todo[(error[todo] > enough) & ~full]
         reach, first = reach * GROW, False
     return total, error
 
@@ -185,6 +221,7 @@ def _sum(law: _Law, rows: int, half: int, against: list[_Kernel]) -> tuple[Float
     limit = FURTHEST / (rows + 1)
     middle = np.round(np.clip(lean, -limit, limit)[:, None] * k1).astype(np.int64)  # (batch, rows + 1)
     furthest = int(np.abs(middle).max()) + half
+    effort.spend(2.0 * batch * law.weight.shape[1] * (furthest + rows + rows * half / 2))
     first = _powers(delta[:, 0, None] * law.centred[:, :, 0], rows)  # (batch, rows + 1, m): e^{ikx} - 1
     second = _powers(delta[:, 1, None] * law.centred[:, :, 1], furthest)
     if middle.any():
@@ -193,8 +230,7 @@ def _sum(law: _Law, rows: int, half: int, against: list[_Kernel]) -> tuple[Float
         first = first + at + first * at
     first *= law.weight[:, None, :]
     band = np.concatenate([second[:, half:0:-1].conj(), second[:, : half + 1]], axis=1)  # (batch, 2 half + 1, m)
-    less_one = first @ band.transpose(0, 2, 1)
-    less_one += first.sum(axis=2)[:, :, None] + (band @ law.weight[:, :, None].astype(complex))[:, None, :, 0]
+    less_one = _less_one(first, band, law.weight)
     k2 = middle[:, :, None] + np.arange(-half, half + 1)  # (batch, rows + 1, 2 half + 1)
     size, phase = kernels.power(less_one, law.n[:, None, None])
     along1, along2 = against[0](rows), against[1](furthest)
@@ -202,13 +238,28 @@ def _sum(law: _Law, rows: int, half: int, against: list[_Kernel]) -> tuple[Float
     np.conjugate(noise2, out=noise2, where=k2 < 0)
     noise2 *= along1[:, :, None]
     size = np.exp(size)
-    size[(k1[None, :, None] > law.cap[:, 0, None, None]) | (np.abs(k2) > law.cap[:, 1, None, None])] = 0.0
-    real = size * (np.cos(phase) * noise2.real - np.sin(phase) * noise2.imag)
+    beyond = (k1[None, :, None] > law.cap[:, 0, None, None]) | (np.abs(k2) > law.cap[:, 1, None, None])
+    if law.nodes:
+        part = slice(law.nodes)
+        of_nodes = _less_one(first[:, :, part], band[:, :, part], law.weight[:, part])
+        inside = law.weight[:, part].sum(axis=1)[:, None, None]
+        left = size * kernels.turn(phase) - atoms.transform(less_one, of_nodes, inside, law.n[:, None, None])
+        size, real = np.abs(left), (left * noise2).real
+    else:
+        real = size * (np.cos(phase) * noise2.real - np.sin(phase) * noise2.imag)
+    size[beyond] = real[beyond] = 0.0
     twice = np.where(k1 == 0, 1.0, 2.0)
     total = real.sum(axis=2) @ twice
     top = np.abs(noise2[:, -1]) * size[:, -1]
     sides = [np.abs(noise2[:, :, j]) * size[:, :, j] for j in (0, -1)]
     return total, 2 * (top.sum(axis=1) + (sides[0] + sides[1]).sum(axis=1))
+
+
+def _less_one(first: kernels.ComplexArray, band: kernels.ComplexArray, weight: FloatArray) -> kernels.ComplexArray:
+    """The weighted sum of e^{i(x + y)} - 1 over points, from weight (e^{ix} - 1) and e^{iy} - 1."""
+    product = first @ band.transpose(0, 2, 1)
+    product += first.sum(axis=2)[:, :, None] + (band @ weight[:, :, None].astype(complex))[:, None, :, 0]
+    return np.asarray(product)
 
 
 def _powers(angle: FloatArray, most: int) -> kernels.ComplexArray:

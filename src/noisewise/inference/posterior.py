@@ -2,7 +2,8 @@
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +18,9 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 class View(ABC):
     """One group's posterior as some method left it. Arrays are (size,) for a parameter of that size."""
+
+    parameters: int = 1
+    """How many parameters there are."""
 
     @abstractmethod
     def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
@@ -42,9 +46,12 @@ class View(ABC):
 class Posterior:
     """The posterior of a family's parameters given a release. Draws are made when first asked for."""
 
-    def __init__(self, family: Family, view: View, method: str, draws: int, seed: np.random.SeedSequence) -> None:
+    def __init__(
+        self, family: Family, view: View, method: str, draws: int, seed: Callable[[], np.random.SeedSequence],
+        instead_of: str | None = None,
+    ) -> None:  # fmt: skip
         self.family, self.method = family, method
-        self._view, self._size, self._seed = view, draws, seed
+        self._view, self._size, self._seed, self._instead_of = view, draws, seed, instead_of
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -54,15 +61,15 @@ class Posterior:
     @cached_property
     def draws(self) -> dict[str, FloatArray]:
         """Draws of each parameter, (draws,) or (draws, k); those of one row belong together."""
-        made = self._view.draw(np.random.default_rng(self._seed), self._size)
+        made = self._view.draw(np.random.default_rng(self._seed()), self._size)
         return dict(zip(self.names, made, strict=True))
 
     def mean(self, name: str) -> Any:
-        """Posterior mean: a float, or (k,)."""
+        """Posterior mean: a float, or (k,); None where the tail is so heavy that there is none."""
         return self._out(name, self._view.moments(self._index(name))[0])
 
     def sd(self, name: str) -> Any:
-        """Posterior standard deviation: a float, or (k,)."""
+        """Posterior standard deviation: a float, or (k,); None where the tail is so heavy that there is none."""
         return self._out(name, self._view.moments(self._index(name))[1])
 
     def quantile(self, name: str, q: float | Sequence[float] | FloatArray) -> Any:
@@ -93,13 +100,13 @@ class Posterior:
             for j in range(size):
                 title = name if size == 1 else f"{name}[{labels[j]}]"
                 values = (mean[j], sd[j], *q[:, j])
-                rows.append({"name": title} | {k: float(v) for k, v in zip(Summary.COLUMNS, values, strict=True)})
+                rows.append({"name": title} | {k: existing(v) for k, v in zip(Summary.COLUMNS, values, strict=True)})
         return Summary(rows)
 
     @cached_property
     def certificate(self) -> Certificate:
         """The method, the reason for it, and how wrong the numbers may be."""
-        return self._view.certificate()
+        return replace(self._view.certificate(), instead_of=self._instead_of)
 
     def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
         """theta and the posterior density there, to draw: from the density itself, or from draws, smoothed."""
@@ -142,7 +149,16 @@ class Posterior:
         return self.family.parameters[self._index(name)].size
 
     def _out(self, name: str, values: FloatArray) -> Any:
-        return float(values[0]) if self._size_of(name) == 1 else values
+        return existing(values[0]) if self._size_of(name) == 1 else values
+
+
+def existing(value: Any) -> float | None:
+    """A figure, or None where it does not exist."""
+    return None if value is None or not np.isfinite(value) else float(value)
+
+
+def _figure(value: float | None) -> str:
+    return "none" if value is None else f"{value:.5g}"
 
 
 class Summary(list[dict[str, Any]]):
@@ -152,7 +168,7 @@ class Summary(list[dict[str, Any]]):
 
     def __str__(self) -> str:
         header = ["", *self.COLUMNS]
-        rows = [[str(row["name"]), *(f"{row[column]:.5g}" for column in self.COLUMNS)] for row in self]
+        rows = [[str(row["name"]), *(_figure(row[column]) for column in self.COLUMNS)] for row in self]
         widths = [max(len(row[j]) for row in (header, *rows)) for j in range(len(header))]
         lines = []
         for row in (header, *rows):

@@ -1,18 +1,25 @@
 """A prior and the evidence of releases, for many groups at once: log posteriors in unconstrained coordinates."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from numbers import Real
 
 import numpy as np
 
+from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.axis import Axis
 from noisewise.inference.evidence import Evidence
+from noisewise.model import notation
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.family import Family
-from noisewise.model.priors import Prior
+from noisewise.model.priors import Gamma, InverseGamma, Normal, Prior
 
 PRIOR_DRAWS = 256
+FAR_VARIANCES = (60.0, 80.0)
+"""Log variances, from that of the bounds, at which the tail of a prior of two parameters is read off."""
+DECAY_READ_AT = (12.0, 16.0)
+"""So far inward from the last float of theta the decay of the prior is read off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +49,79 @@ class Problem:
         """The prior of one group."""
         return self.priors[0 if len(self.priors) == 1 else group]
 
+    def stretch(self, psi2: FloatArray) -> FloatArray:
+        """How far the location moves per unit of psi1, at a log variance psi2: sqrt(variance + radius^2).
+
+        Where records spread little within the bounds, the bounds are the unit of the location; where they spread far
+        beyond, their sd is, since nothing else can be told. In these coordinates a posterior is no funnel.
+        """
+        return np.sqrt(np.exp(psi2) + self._radius**2)
+
+    @property
+    def together(self) -> bool:
+        """Whether psi1 is a location in units that follow the second parameter, a variance."""
+        return self.family.polynomial and self.evidence[0].bounds is not None
+
+    @property
+    def centre(self) -> float:
+        """Where psi1 is 0."""
+        bounds = self.evidence[0].bounds
+        return (bounds.lower + bounds.upper) / 2 if self.together and bounds is not None else 0.0
+
+    @property
+    def _radius(self) -> float:
+        bounds = self.evidence[0].bounds
+        assert bounds is not None
+        return (bounds.upper - bounds.lower) / 2
+
     def theta(self, psi: FloatArray) -> FloatArray:
         """(points, p) from psi of shape (points,) or (points, p)."""
         columns = psi[:, None] if psi.ndim == 1 else psi
-        return np.stack([axis.theta(columns[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+        theta = np.stack([axis.theta(columns[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+        if self.together:
+            theta[:, 0] = self.centre + columns[:, 0] * self.stretch(columns[:, 1])
+        return theta
+
+    def psi(self, theta: FloatArray) -> FloatArray:
+        """(points, p) from theta of shape (points, p)."""
+        psi = np.stack([axis.psi(theta[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+        if self.together:
+            psi[:, 0] = (theta[:, 0] - self.centre) / self.stretch(psi[:, 1])
+        return psi
 
     def log_prior(self, psi: FloatArray, group: IntArray) -> FloatArray:
         """The log prior density of psi."""
         columns = psi[:, None] if psi.ndim == 1 else psi
-        jacobian = sum(axis.log_jacobian(columns[:, j]) for j, axis in enumerate(self.axes))
+        jacobian = np.asarray(sum(axis.log_jacobian(columns[:, j]) for j, axis in enumerate(self.axes)))
         with np.errstate(all="ignore"):
+            if self.together:
+                jacobian = jacobian + np.log(self.stretch(columns[:, 1]))
             return np.asarray(self._prior(group).log_density(self.theta(psi)) + jacobian)
+
+    def decay(self) -> FloatArray:
+        """How fast the log prior of psi, of one parameter, falls towards either end of its range, (groups, 2).
+
+        There the likelihood is constant, so that the posterior falls as fast. Read off where theta has digits to spare.
+        """
+        group = np.arange(self.groups)
+        ends = []
+        for end, inward in zip(self.axes[0].range, (1.0, -1.0), strict=True):
+            near, far = (self.log_prior(np.full(self.groups, end + inward * away), group) for away in DECAY_READ_AT)
+            ends.append((far - near) / (DECAY_READ_AT[1] - DECAY_READ_AT[0]))
+        return np.nan_to_num(np.stack(ends, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
+
+    def tail_index(self, parameter: int) -> FloatArray | None:
+        """The power with which the prior of a parameter falls far out, (groups,); there the likelihood is constant."""
+        axis = self.axes[parameter]
+        if len(self.axes) == 1:
+            return self.decay()[:, 1] + 1 if np.isfinite(axis.lower) and np.isinf(axis.upper) else None
+        if not self.together:
+            return None
+        away = 2 * np.log(self._radius) + np.array(FAR_VARIANCES)
+        group = np.arange(self.groups)
+        near, far = (self.log_prior(np.broadcast_to([0.0, v], (self.groups, 2)), group) for v in away)
+        decay = np.nan_to_num((near - far) / (FAR_VARIANCES[1] - FAR_VARIANCES[0]), nan=0.0, posinf=0.0, neginf=0.0)
+        return 2 * decay + 1 if parameter == 0 else decay + 1  # a location moves as the root of the variance
 
     def _prior(self, group: IntArray) -> Prior:
         if len(self.priors) == 1:
@@ -83,8 +152,8 @@ class Problem:
         """Points from within the prior to far beyond it, (groups, points): the middle as dense as the prior, the ends sparse."""
         rng = np.random.default_rng(0)
         which = np.repeat(np.arange(len(self.priors)), PRIOR_DRAWS)
-        theta = self._prior(which).draw(rng, which.size)[:, axis].reshape(len(self.priors), PRIOR_DRAWS)
-        psi = np.sort(self.axes[axis].psi(theta), axis=1)
+        theta = self._prior(which).draw(rng, which.size)
+        psi = np.sort(self.psi(theta)[:, axis].reshape(len(self.priors), PRIOR_DRAWS), axis=1)
         middle, spread = psi[:, PRIOR_DRAWS // 2], (psi[:, -PRIOR_DRAWS // 10] - psi[:, PRIOR_DRAWS // 10]) / 2
         spread = np.maximum(spread, 1e-9 * (1 + np.abs(middle)))
         low, high = self.axes[axis].range
@@ -117,6 +186,23 @@ def check_prior(family: Family, prior: Prior) -> None:
     size = family.parameters[0].size
     if size > 1 and np.shape(getattr(prior, "concentration", ())) != (size,):
         raise UnsupportedCombination(f"the dirichlet prior needs {size} numbers here, one for each category.")
+
+
+def check_n_prior(releases: Sequence[Release], prior: "Prior | str | None") -> Prior | None:
+    """The prior of a number of records, or a refusal of what is none."""
+    if prior is None:
+        return None
+    own = notation.prior(prior) if isinstance(prior, str) else prior
+    if not isinstance(own, (Gamma, InverseGamma, Normal)):
+        said = own.kind if isinstance(own, Prior) else type(own).__name__
+        raise UnsupportedCombination(
+            f"n_prior must be a prior of a number of records, such as gamma(shape=4, rate=0.01), got {said}; leave it out for a flat one."
+        )
+    if any(np.ndim(getattr(own, field.name)) for field in fields(own)):
+        raise UnsupportedCombination("n_prior must be one prior, with a number for each setting.")
+    if all(release.n is not None for release in releases):
+        raise UnsupportedCombination("the number of records is public here; leave n_prior out.")
+    return own
 
 
 def example(family: Family) -> str:

@@ -7,8 +7,15 @@ magnitude. They are for a first look; what is known beforehand belongs into a pr
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.problem import example
-from noisewise.model import families, priors
+from noisewise.model import families, notation, priors
 from noisewise.model.priors import Prior
+
+
+def prior_for(release: Release, prior: "Prior | str") -> Prior:
+    """A prior as it is, or from the text of the command line: "weak", or such as "gamma(shape=2, rate=20)"."""
+    if not isinstance(prior, str):
+        return prior
+    return weak_prior(release) if prior.strip() == "weak" else notation.prior(prior)
 
 
 def weak_prior(release: Release) -> Prior:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.model import autodiff, quadrature
@@ -49,13 +50,11 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
     variance = np.einsum("bdd->bd", closed.covariance)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         share = variance / (variance + closed.mean**2)
+    possible = _possible(family, closed.mean, variance, lower, upper)
     if method == "rough":
-        t = np.stack([np.asarray(column, dtype=float) for column in family.statistic(np.linspace(lower, upper, 129), np)])
-        low, high = t.min(axis=1), t.max(axis=1)
-        possible = (closed.mean >= low) & (closed.mean <= high) & (variance <= (high - low) ** 2 / 4)
         closed.mean[~((share > GARBAGE) & possible).all(axis=1)] = np.nan
         return closed
-    good = (np.isfinite(closed.log_probability) & (share > CANCELLED).all(1))[:, None]
+    good = (np.isfinite(closed.log_probability) & ((share > CANCELLED) & possible).all(axis=1))[:, None]
     if good.all():
         return closed
     redo = ~good[:, 0]
@@ -63,6 +62,18 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
     for name in ("log_probability", "mean", "covariance"):
         getattr(closed, name)[redo] = getattr(again, name)
     return closed
+
+
+def _possible(family: Family, mean: FloatArray, variance: FloatArray, lower: float, upper: float) -> NDArray[np.bool_]:
+    """Whether a statistic within its range over [lower, upper] can have such a mean and variance, (batch, d)."""
+    if not np.isfinite(upper - lower):
+        return np.isfinite(mean) & np.isfinite(variance)
+    with np.errstate(all="ignore"):
+        t = np.stack([np.asarray(column, dtype=float) for column in family.statistic(np.linspace(lower, upper, 129), np)])
+        low, high = np.nanmin(t, axis=1), np.nanmax(t, axis=1)
+        slack = 1e-9 * (high - low) + 1e-12 * np.maximum(np.abs(low), np.abs(high))
+        within = (mean >= low - slack) & (mean <= high + slack)
+        return np.asarray(within & (variance <= (high - low) ** 2 / 4 * (1 + 1e-6) + slack**2))
 
 
 def released_moments(
