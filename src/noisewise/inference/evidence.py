@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisewise.artifact import Release
+from noisewise.artifact import NoisyCount, Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference import collapsed, fourier, plane
 from noisewise.inference.law import LATTICE_CELLS, on_lattice, record_law
@@ -49,6 +49,8 @@ class Evidence:
     sizes: Sizes | None = None
     """Where it is not, what is summed over; a categorical's counts tell."""
     n_prior: Prior | None = None
+    counts: tuple[NoisyCount, ...] = ()
+    """Where n is not public, the noisy count of each group; a categorical has none."""
 
     @property
     def dimension(self) -> int:
@@ -59,7 +61,8 @@ class Evidence:
         """Some of the groups."""
         shared = (self.family, self.bounds, self.standardised, self.gaussian, self.discrete, self.steps)
         sizes = None if self.sizes is None else self.sizes.take(rows)
-        return Evidence(*shared, self.n[rows], self.y[rows], self.scale[rows], self.public, sizes, self.n_prior)
+        counts = tuple(self.counts[g] for g in np.arange(self.n.size)[rows]) if self.counts else ()
+        return Evidence(*shared, self.n[rows], self.y[rows], self.scale[rows], self.public, sizes, self.n_prior, counts)
 
     def noise(self, group: int = 0) -> Noise:
         """The noise of one group, continuous: on whole numbers it has the same shape as discrete noise."""
@@ -190,7 +193,8 @@ def gather(releases: Sequence[Release], n_prior: Prior | None = None) -> Evidenc
     standardised = first.coordinates == "standardised"
     sizes = _sizes(releases, scale, n_prior)
     shared = (first.family, first.bounds, standardised, gaussian, first.noise.discrete, steps)
-    return Evidence(*shared, n, y, scale, first.n is not None, sizes, n_prior)
+    counts = tuple(release.count for release in releases if release.count is not None)
+    return Evidence(*shared, n, y, scale, first.n is not None, sizes, n_prior, counts)
 
 
 def _about(release: Release) -> float:
