@@ -6,6 +6,7 @@ many coordinates there are. The draws are seeded from the release, so that a cer
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -28,19 +29,18 @@ FAR = 1e12
 BLUNT = 0.25
 """Beyond the draws a coordinate's tail is no steeper than this share of the noise allows."""
 Draw = Callable[[int, np.random.Generator], FloatArray]
+DrawGiven = Callable[[Problem, int, np.random.Generator], FloatArray]
 
 
 def predictive_tail(problem: Problem) -> float:
     """The p-value of all releases under the prior; near 0 where they and the model disagree."""
     with np.errstate(all="ignore"):  # a theta far out may have no record that a float can hold
-        found = _tail(problem.evidence, lambda size, rng: _from_prior(problem, size, rng))
+        found = _tail(problem.evidence, partial(_from_prior, problem))
         below_zero = [p for p in map(_below_zero, problem.evidence) if p is not None]
     return min(1.0, (1 + len(below_zero)) * min([found, *below_zero]))
 
 
-def conflict(
-    problem: Problem, draw_given: Callable[[Problem, int, np.random.Generator], FloatArray], apart: int = APART
-) -> float | None:
+def conflict(problem: Problem, draw_given: DrawGiven, apart: int = APART) -> float | None:
     """The p-value of releases given each other; near 0 where they contradict each other, None for a single one.
 
     draw_given(problem, size, rng) draws theta, (size, p), from the posterior of a problem. Each release is compared with
@@ -52,18 +52,12 @@ def conflict(
         return None
     with np.errstate(all="ignore"):
         if len(evidence) > apart:
-            return _tail(evidence, lambda size, rng: draw_given(problem, size, rng), of_prior=False)
+            return _tail(evidence, partial(draw_given, problem), of_prior=False)
         found = []
         for r, one in enumerate(evidence):
             others = Problem(problem.family, problem.priors, evidence[:r] + evidence[r + 1 :])
-            found.append(_tail([one], _held(others, draw_given), len(evidence), of_prior=False))
+            found.append(_tail([one], partial(draw_given, others), len(evidence), of_prior=False))
     return min(1.0, len(evidence) * min(found))
-
-
-def _held(
-    others: Problem, draw_given: Callable[[Problem, int, np.random.Generator], FloatArray]
-) -> Draw:
-    return lambda size, rng: draw_given(others, size, rng)
 
 
 def _from_prior(problem: Problem, size: int, rng: np.random.Generator) -> FloatArray:
@@ -147,7 +141,7 @@ def _below_zero(evidence: Evidence) -> float | None:
         return None
     if evidence.counts:
         count = evidence.counts[0]
-        return float(count.noise.cdf(np.array([count.value]))[0]) if count.value < 0 else None
+        return max(float(count.noise.cdf(np.array([count.value]))[0]), 1 / (1 + MOST)) if count.value < 0 else None
     total = float(evidence.y[0].sum())
     if total >= 0:
         return None
