@@ -41,7 +41,7 @@ def sums(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Ge
     for rows, draw in ((np.flatnonzero(few), _one_by_one), (np.flatnonzero(~few), _together)):
         if rows.size:
             out[rows] = draw(evidence, theta[rows], n[rows], rng)
-    return out
+    return out if evidence.steps is None else np.round(out / evidence.steps) * evidence.steps
 
 
 def with_noise(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator) -> FloatArray:
