@@ -22,6 +22,8 @@ DOUBT = 0.02
 CELLS = 1 << 19
 """Numbers that are drawn at first, at most, where a release has many; but FEWEST releases, and four times as many in doubt."""
 FEWEST = 500
+LEAST = 64
+"""Among fewer releases, because the others cannot be drawn, nothing is said to be surprising."""
 APART = 8
 """So many releases are each compared with all the others."""
 TAILS = np.array([1 / 512, 1 / 128, 1 / 32, 1 / 8, 1 / 2])
@@ -78,16 +80,17 @@ def _tail(evidence: Sequence[Evidence], draw: Draw, tests: int = 1, of_prior: bo
         theta = draw(size, rng)
         parts = [_beside(e, theta, rng, of_prior) for e in evidence]
         rows, unit = np.concatenate([rows for rows, _ in parts], axis=1), np.concatenate([unit for _, unit in parts])
-        furthest = _furthest(rows[np.isfinite(rows).all(axis=1)], unit)
+        rows = rows[np.isfinite(rows).all(axis=1)]
+        if len(rows) < LEAST:
+            return 1.0
+        furthest = _furthest(rows, unit)
         found = float((furthest >= furthest[0]).mean())
         if found > DOUBT:
             break
     return found
 
 
-def _beside(
-    evidence: Evidence, theta: FloatArray, rng: np.random.Generator, of_prior: bool
-) -> tuple[FloatArray, FloatArray]:
+def _beside(evidence: Evidence, theta: FloatArray, rng: np.random.Generator, of_prior: bool) -> tuple[FloatArray, FloatArray]:
     """The release in the first row and draws of it in the others, (1 + draws, coordinates), and each coordinate's noise scale.
 
     Where n is not public and has no prior, the draws share the noisy count of the release, or the total of its noisy
@@ -132,7 +135,8 @@ def _height(x: FloatArray, ordered: FloatArray, least: float) -> FloatArray:
     place = np.floor(TAILS * ordered.size).astype(int)
     knots, height = ordered[place[place > 1]], -np.log(TAILS[place > 1])
     width = max(float(knots[1] - knots[0]), least)
-    return np.interp(x, np.append(knots[0] - FAR * width, knots), np.append(height[0] + FAR * (height[0] - height[1]), height))
+    beyond = knots[0] - FAR * width, height[0] + FAR * (height[0] - height[1])
+    return np.asarray(np.interp(x, np.append(beyond[0], knots), np.append(beyond[1], height)))
 
 
 def _below_zero(evidence: Evidence) -> float | None:

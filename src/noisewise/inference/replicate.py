@@ -56,9 +56,7 @@ def noise_of(evidence: Evidence) -> Noise:
     return (DiscreteGaussian if evidence.gaussian else DiscreteLaplace)(tuple(evidence.scale[0]), tuple(evidence.steps))
 
 
-def given_total(
-    total: float, noise: Callable[[int], FloatArray], size: int
-) -> tuple[FloatArray, FloatArray]:
+def given_total(total: float, noise: Callable[[int], FloatArray], size: int) -> tuple[FloatArray, FloatArray]:
     """n and the noise, given their sum: every n from 0 is as likely as any other. Noise has shape (size, parts)."""
     drawn = noise(size)
     for _ in range(ROUNDS):
@@ -138,21 +136,18 @@ def _together(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.rand
     if family.integer and high - low > WIDE:
         return _normal(evidence, theta, n, rng)
     law = record_law(family, own, bounds, ORDER)
-    if evidence.steps is not None:
-        rounded = on_lattice(law, evidence.steps).value * evidence.steps
-    else:
-        rounded = law.value
+    points = law.value if evidence.steps is None else on_lattice(law, evidence.steps).value * evidence.steps
     nodes = law.weight.shape[1] - law.atoms
-    value, weight = rounded[:, :nodes], law.weight[:, :nodes]
+    value, weight = points[:, :nodes], law.weight[:, :nodes]
     inside = weight.sum(axis=1)
     number = multinomial(n, np.column_stack([inside, law.weight[:, nodes:]]), rng)
-    out = np.einsum("ba,bad->bd", number[:, 1:], rounded[:, nodes:])
+    out = np.einsum("ba,bad->bd", number[:, 1:], points[:, nodes:])
     weight = weight / np.maximum(inside, 1e-300)[:, None]
     k = number[:, 0]
     for rows, draw in ((np.flatnonzero((k > 0) & (k <= FEW)), _from_nodes), (np.flatnonzero(k > FEW), _skewed)):
         if rows.size:
             out[rows] += draw(value[rows], weight[rows], k[rows], rng)
-    return out
+    return np.asarray(out)
 
 
 def _from_nodes(value: FloatArray, weight: FloatArray, k: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -175,7 +170,7 @@ def _skewed(value: FloatArray, weight: FloatArray, k: FloatArray, rng: np.random
     third = np.einsum("bm,bmd->bd", weight, centred**3)
     skewness = np.where(sd > 0, third / np.maximum(sd, 1e-300) ** 3, 0.0) / np.sqrt(k)[:, None]
     skewness[k > SKEWED] = 0.0
-    return k[:, None] * mean + np.sqrt(k)[:, None] * sd * (z + skewness * (z * z - 1) / 6)
+    return np.asarray(k[:, None] * mean + np.sqrt(k)[:, None] * sd * (z + skewness * (z * z - 1) / 6))
 
 
 def _standard(covariance: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
