@@ -120,7 +120,7 @@ def waits(prior: priors.Gamma, sizes: Sequence[int], bounds: Bounds, scale: floa
 
 def test_false_alarms_of_one_setting(rng) -> None:
     """Enough of them that ten times as many as said would be seen at the level of the warning itself."""
-    prior = priors.Beta(10, 10)
+    prior = priors.Beta(1, 1)
     make = bernoulli(prior, 10**5, 2.0)
     check_rates([tail(make(rng), prior) for _ in range(2000 * LONGER)])
 
