@@ -1,5 +1,6 @@
 """How far a posterior can be trusted, in numbers and in words."""
 
+import math
 from dataclasses import dataclass
 
 UNLIKELY = 1e-3
@@ -18,7 +19,7 @@ class Certificate:
     collapsed_distance: float | None = None
     """Total variation between the exact and the collapsed posterior, where both were computed."""
     predictive_tail: float | None = None
-    """Probability, under the prior, of a released statistic at least this far out."""
+    """Probability, under the prior, of a release at least this far out; found by simulation, and never below its resolution."""
     rhat: float | None = None
     ess: float | None = None
     autocorrelation: float | None = None
@@ -27,6 +28,8 @@ class Certificate:
     peaks: int = 1
     """Separate peaks of the posterior, of one parameter."""
     assumptions: tuple[str, ...] = ()
+    conflict: float | None = None
+    """Of several releases: the probability that they differ at least this much though they speak of one population."""
     instead_of: str | None = None
     """Why a better method did not serve."""
 
@@ -36,8 +39,13 @@ class Certificate:
         found = []
         if self.predictive_tail is not None and not self.predictive_tail >= UNLIKELY:
             found.append(
-                f"the release and the model disagree: under the prior a statistic this far out has probability "
-                f"{self.predictive_tail:.1g}; check the prior, the bounds and n."
+                "the release and the model disagree: under the prior a statistic this far out has a probability below "
+                f"{_rounded_up(self.predictive_tail)}; check the prior, the bounds and n."
+            )
+        if self.conflict is not None and self.conflict < UNLIKELY:
+            found.append(
+                "the releases contradict each other: if all are of one population, they differ this much with a probability "
+                f"below {_rounded_up(self.conflict)}; do they speak of one population? Infer from each by itself and compare."
             )
         if self.peaks > 1:
             found.append(
@@ -86,3 +94,8 @@ class Certificate:
             parts.append(f"R-hat {self.rhat:.3f}, worth {self.ess:.0f} independent draws")
         parts.extend(f"WARNING: {warning}" for warning in self.warnings)
         return "; ".join(part.rstrip(".") for part in parts) + "."
+
+
+def _rounded_up(p: float) -> str:
+    """To four decimals, and never 0."""
+    return f"{max(1, math.ceil(p * 1e4 - 1e-6)) / 1e4:g}"

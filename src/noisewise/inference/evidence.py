@@ -7,9 +7,8 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference import collapsed, fourier, plane
+from noisewise.inference import collapsed, fourier, plane, unknown_count
 from noisewise.inference.law import LATTICE_CELLS, Law, on_lattice, record_law, rounded_law
-from noisewise.inference import unknown_count
 from noisewise.inference.unknown_count import Count
 from noisewise.mechanism.noise import DiscreteGaussian, Gaussian, Laplace, Noise
 from noisewise.model.arrays import FloatArray, IntArray

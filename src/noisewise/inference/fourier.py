@@ -128,9 +128,9 @@ def _on_lattice(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArr
     origin = np.round(law.total_mean / block) * block
     offset = law.total_mean - origin
     # A window of whole blocks: block k holds the whole numbers that are rounded to k times its size.
-    first, last = np.floor((offset - below - 1 + half) / block), np.floor((offset + above + 1 + half) / block) + (block == 1)
-    first = first - (block == 1)
-    low, width = block * first - half, block * (last - first + 1)
+    ends = (offset - below - 1, offset + above + 1) if block > 1 else (offset - below - 1, offset + above + 2)
+    first, last = (np.floor((end + half) / block) for end in ends)
+    width = block * (last - first + 1)
     z, scale, slope = (sums.y - origin) / block, sums.scale / block, law.slope * block
     p, q = 1 / scale - slope, 1 / scale + slope
 

@@ -85,5 +85,7 @@ def block_sum(w: FloatArray, slope: FloatArray, block: int) -> ComplexArray:
     """The sum of e^{-(i w + slope) (r - block // 2)} over r from 0 to block - 1: the whole numbers of one block, tilted."""
     rate = slope + 1j * w
     with np.errstate(all="ignore"):
-        ratio = np.where(np.abs(rate) > 1e-12, np.expm1(-rate * block) / np.where(np.abs(rate) > 1e-12, np.expm1(-rate), 1.0), block)
+        ratio = np.where(
+            np.abs(rate) > 1e-12, np.expm1(-rate * block) / np.where(np.abs(rate) > 1e-12, np.expm1(-rate), 1.0), block
+        )
     return np.asarray(np.exp(rate * (block // 2)) * ratio)

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from noisewise.inference import chebyshev, effort
+from noisewise.inference import chebyshev
 from noisewise.inference import grid as grids
 from noisewise.inference.grid import Grid
 from noisewise.model.arrays import FloatArray, IntArray
@@ -161,7 +161,12 @@ def _polynomial(values: FloatArray, row: IntArray, t: FloatArray) -> FloatArray:
 
 
 def _everywhere(
-    log_prior: Likelihood, approximate: Likelihood, exact: Exact, line: Line, which: IntArray, beyond: BoolArray,
+    log_prior: Likelihood,
+    approximate: Likelihood,
+    exact: Exact,
+    line: Line,
+    which: IntArray,
+    beyond: BoolArray,
     psi: Sequence[FloatArray],
 ) -> Line:
     """Redo some groups with the exact likelihood at every point of a grid of their own; from the first grid if it lies beyond."""

@@ -94,7 +94,9 @@ def _tabulate(problem: Problem, evidence: Evidence, psi: FloatArray) -> _Table:
             break
         middle = (at[rough] + at[rough + 1]) / 2
         more = _moments(problem, evidence, middle)
-        at, mean, variance = (np.insert(old, rough + 1, new) for old, new in zip((at, mean, variance), (middle, *more), strict=True))
+        at, mean, variance = (
+            np.insert(old, rough + 1, new) for old, new in zip((at, mean, variance), (middle, *more), strict=True)
+        )
     return _Table(at, mean, variance)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from noisewise.inference.problem import Problem
-from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.arrays import FloatArray
 
 FIRST = np.sinh(np.linspace(-np.arcsinh(60.0), np.arcsinh(60.0), 97))
 """Of the table: psi1, the location in units of about the bounds' radius or of the record's sd."""
@@ -139,7 +139,9 @@ def _residuals(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArra
         mean, covariance = evidence.moments(theta)
         mean = np.nan_to_num(n * mean, nan=1e150, posinf=1e150, neginf=-1e150).reshape(5, len(psi), -1)
         spread = n * np.nan_to_num(covariance[: len(psi)]) + np.diag(2 * evidence.scale[group] ** 2)
-        root = np.linalg.inv(np.linalg.cholesky(spread + np.eye(spread.shape[1]) * 1e-12 * np.trace(spread, axis1=1, axis2=2)[:, None, None]))
+        root = np.linalg.inv(
+            np.linalg.cholesky(spread + np.eye(spread.shape[1]) * 1e-12 * np.trace(spread, axis1=1, axis2=2)[:, None, None])
+        )
         values.append(np.einsum("bij,bj->bi", root, mean[0] - evidence.y[group]))
         slope = np.stack([(mean[2 + 2 * j] - mean[1 + 2 * j]) / (2 * h[:, j, None]) for j in (0, 1)], axis=-1)
         slopes.append(np.einsum("bij,bjk->bik", root, slope))

@@ -171,9 +171,7 @@ class _Kernel:
         return kernels.laplace_integral(w, low, high, z, p, q)
 
 
-def _series(
-    law: _Law, against: list[_Kernel], tolerance: FloatArray, apart: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _series(law: _Law, against: list[_Kernel], tolerance: FloatArray, apart: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The double sum and what is added `apart`, with more harmonics until they change nothing.
 
     Thetas that need about as many go together.

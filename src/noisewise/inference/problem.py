@@ -196,7 +196,8 @@ def check_n_prior(releases: Sequence[Release], prior: "Prior | str | None") -> P
     if not isinstance(own, (Gamma, InverseGamma, Normal)):
         said = own.kind if isinstance(own, Prior) else type(own).__name__
         raise UnsupportedCombination(
-            f"n_prior must be a prior of a number of records, such as gamma(shape=4, rate=0.01), got {said}; leave it out for a flat one."
+            f"n_prior must be a prior of a number of records, such as gamma(shape=4, rate=0.01), got {said}; "
+            "leave it out for a flat one."
         )
     if any(np.ndim(getattr(own, field.name)) for field in fields(own)):
         raise UnsupportedCombination("n_prior must be one prior, with a number for each setting.")

@@ -213,7 +213,9 @@ def _collapsed(approximate: Likelihood, outer: FloatArray, inner: FloatArray, de
         psi[todo] = _nodes(unit, outer[todo], inner[todo])
         value[todo] = _filled(approximate, psi[todo], todo)
         if left:
-            changed = [p for p in todo if _widen(value[p], outer[p], inner[p]) or _tighten(value[p], psi[p, :, :, 0], outer[p], inner[p])]
+            changed = [
+                p for p in todo if _widen(value[p], outer[p], inner[p]) or _tighten(value[p], psi[p, :, :, 0], outer[p], inner[p])
+            ]
             todo = np.array(changed, dtype=np.int64)
         if todo.size == 0:
             break
@@ -298,9 +300,7 @@ def _splines(count: int, dense: int) -> FloatArray:
     return np.asarray(scipy.interpolate.CubicSpline(np.linspace(-1, 1, count), np.eye(count))(np.linspace(-1, 1, dense)))
 
 
-def _box(
-    pilot: Likelihood, psi1: Sequence[FloatArray], psi2: Sequence[FloatArray]
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _box(pilot: Likelihood, psi1: Sequence[FloatArray], psi2: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
     """The range of psi2, and of psi1 given psi2, that holds the pilot posterior; and in how many cells the narrowest part goes."""
     groups = len(psi1)
     found: list[tuple[FloatArray, ...]] = []
@@ -348,7 +348,10 @@ def _widen(value: FloatArray, outer: FloatArray, inner: FloatArray) -> bool:
     low, high = limits(inner[None], held)
     ends = np.array([-1.0, -0.9, 0.9, 1.0])
     rise = [np.diff(side[0])[[0, 2]] / 0.1 for side in limits(inner[None], ends)]
-    low, high = (side[0] + np.where(t < -1, r[0] * (t + 1), 0) + np.where(t > 1, r[1] * (t - 1), 0) for side, r in zip((low, high), rise, strict=True))
+    low, high = (
+        side[0] + np.where(t < -1, r[0] * (t + 1), 0) + np.where(t > 1, r[1] * (t - 1), 0)
+        for side, r in zip((low, high), rise, strict=True)
+    )
     size = np.maximum(high - low, 1e-12)
     middle, half = outer.mean(), np.diff(outer)[0] / 2
     outer[:] = np.clip(middle + half * t[[0, -1]], *PSI2)

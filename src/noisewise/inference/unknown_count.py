@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from noisewise.mechanism.noise import Gaussian, Laplace, Noise
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.priors import Prior
 
@@ -42,6 +43,11 @@ class Count:
     def take(self, rows: "slice | IntArray") -> "Count":
         """Some of the groups."""
         return Count(self.value[rows], self.scale[rows], self.gaussian, self.prior)
+
+    @property
+    def noise(self) -> Noise:
+        """Of the first group's count."""
+        return (Gaussian if self.gaussian else Laplace)(float(self.scale[0]))
 
     def log_weight(self, n: FloatArray, group: IntArray) -> FloatArray:
         """log p(n) h(y0 - n), up to a constant, for n of shape (batch, nodes)."""
@@ -108,7 +114,9 @@ def between(row: IntArray, number: FloatArray, value: FloatArray, n: FloatArray)
     span = np.where(high > low, high - low, 1.0)
     # One interpolation for all rows: row r lies on [2 r, 2 r + 1].
     at = 2.0 * row + (number - low[row]) / span[row]
-    wanted = 2.0 * np.arange(batch)[:, None] + np.clip((n - low[:, None]) / span[:, None], 0.0, np.where(high > low, 1.0, 0.0)[:, None])
+    wanted = 2.0 * np.arange(batch)[:, None] + np.clip(
+        (n - low[:, None]) / span[:, None], 0.0, np.where(high > low, 1.0, 0.0)[:, None]
+    )
     known = np.isfinite(low)
     out = np.zeros(n.shape)
     if row.size:

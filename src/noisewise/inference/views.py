@@ -1,19 +1,19 @@
 """Posteriors as the methods leave them: a line, a sheet, a chain of counts, or plain draws."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference import counts, density, diagnostics, effort, sheet
+from noisewise.inference import counts, density, diagnostics, effort, line, modes, modes_of_two, sheet
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.counts import Chain
 from noisewise.inference.density import Density
 from noisewise.inference.grid import Grid
 from noisewise.inference.line import Line
 from noisewise.inference.posterior import View
-from noisewise.inference.predictive import predictive_tail
+from noisewise.inference.predictive import conflict, predictive_tail
 from noisewise.inference.problem import Problem
 from noisewise.inference.sheet import Sheet
 from noisewise.model.arrays import FloatArray
@@ -23,6 +23,9 @@ LEAST = 0.005
 """A patch of more mass than this is a peak of its own."""
 CHECKED = (0.03, 0.25, 0.5, 0.75, 0.97)
 """Quantiles at which the exact likelihood is computed again with twice the quadrature nodes."""
+
+LINE_POINTS, SHEET_POINTS = 49, 31
+"""Of the first grids on which the posterior given some of the releases is sought."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,10 @@ class LineView(View):
         return [self._density.draw(rng, size, 0)]
 
     def certificate(self) -> Certificate:
-        line, axis = self.batch.line, self.batch.problem.axes[0]
+        found, axis = self.batch.line, self.batch.problem.axes[0]
         problem = self.batch.problem.take(np.array([self.group]))
-        crude = Density.of(_only(line.collapsed, self.group), axis, self.batch.decay[self.group, None])
-        error = float(line.error[self.group]) + _grid_error(_only(line.grid, self.group), self._density)
+        crude = Density.of(_only(found.collapsed, self.group), axis, self.batch.decay[self.group, None])
+        error = float(found.error[self.group]) + _grid_error(_only(found.grid, self.group), self._density)
         distance = None
         if self.batch.exact:
             psi = axis.psi(self._density.quantile(np.array(CHECKED))[0])
@@ -84,10 +87,10 @@ class LineView(View):
                 error += _node_error(problem, psi)
             distance = float(density.distance(self._density, crude)[0])
         tail = predictive_tail(problem) if self.method != "naive" else None
-        points = int(line.points[self.group]) if self.batch.exact else None
+        points = int(found.points[self.group]) if self.batch.exact else None
         return Certificate(
             self.method, self.batch.reason, error, distance, tail, evaluations=points, peaks=self._density.peaks(0),
-            assumptions=self.batch.assumptions,
+            assumptions=self.batch.assumptions, conflict=conflict(problem, partial(_draw_line, self.batch.exact)),
         )  # fmt: skip
 
 
@@ -180,7 +183,7 @@ class SheetView(View):
         tail = predictive_tail(problem) if self.method != "naive" else None
         return Certificate(
             self.method, self.batch.reason, error, distance, tail, evaluations=points, assumptions=self.batch.assumptions,
-            peaks=int((weights > LEAST).sum()),
+            peaks=int((weights > LEAST).sum()), conflict=conflict(problem, _draw_sheet),
         )  # fmt: skip
 
 
@@ -230,7 +233,10 @@ class CountsView(View):
         if chain.counts.shape[0] < 2:
             return Certificate(self.method, self.reason)
         tail = predictive_tail(self.problem)
-        return Certificate(self.method, self.reason, chain.error, None, tail, chain.rhat, chain.ess, chain.autocorrelation)
+        apart = conflict(self.problem, lambda _, size, rng: self.draw(rng, size)[0], apart=0)
+        return Certificate(
+            self.method, self.reason, chain.error, None, tail, chain.rhat, chain.ess, chain.autocorrelation, conflict=apart
+        )
 
 
 @dataclass(frozen=True)
@@ -288,6 +294,21 @@ class NoView(View):
 
     def certificate(self) -> Certificate:
         return Certificate("none", self.why)
+
+
+def _draw_line(exact: bool, problem: Problem, size: int, rng: np.random.Generator) -> FloatArray:
+    """theta given all releases of a problem of one parameter and one group."""
+    likelihood = problem.exact if exact else None
+    starts = modes.starts(problem, problem.first_grid(0, LINE_POINTS))
+    found = line.solve(problem.log_prior, problem.collapsed, likelihood, starts)
+    return Density.of(found.grid, problem.axes[0], problem.decay()).draw(rng, size, 0)[:, None]
+
+
+def _draw_sheet(problem: Problem, size: int, rng: np.random.Generator) -> FloatArray:
+    """The same of two parameters, under the normal approximation."""
+    grids = problem.first_grid(0, SHEET_POINTS), problem.first_grid(1, SHEET_POINTS)
+    found = sheet.solve(problem.log_prior, problem.pilot, problem.collapsed, None, *grids, modes_of_two.peaks(problem))
+    return np.stack(SheetView(SheetBatch(problem, found, False, ""), 0, "").draw(rng, size), axis=1)
 
 
 def _only(grid: Grid, group: int) -> Grid:
