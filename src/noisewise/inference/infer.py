@@ -1,5 +1,6 @@
 """`infer` and `infer_many`: choose the method, run it, and wrap what comes out."""
 
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import partial
@@ -140,20 +141,20 @@ class _Streams:
     """
 
     def __init__(self, seed: int | None, releases: Sequence[Sequence[Release]], positions: Sequence[int] | None = None) -> None:
-        self.entropy = np.random.SeedSequence(seed).entropy
+        self.entropy = secrets.randbits(128) if seed is None else seed
         self.releases = releases
         self.positions = range(len(releases)) if positions is None else positions
 
     def at(self, positions: Sequence[int]) -> "_Streams":
         """Those of some of the releases."""
-        return _Streams(self.entropy, self.releases, positions)  # type: ignore[arg-type]
+        return _Streams(self.entropy, self.releases, positions)
 
     def of(self, group: int, purpose: int = 0) -> np.random.SeedSequence:
         """The seeds of one posterior; `purpose` tells a sampler's from those of the draws."""
         position = self.positions[group]
         content = sha256(repr([_content(one) for one in self.releases[position]]).encode()).digest()
         words = [int.from_bytes(content[k : k + 4], "little") for k in range(0, 32, 4)]
-        return np.random.SeedSequence([self.entropy, position, purpose, *words])  # type: ignore[list-item]
+        return np.random.SeedSequence([self.entropy, position, purpose, *words])
 
 
 def _content(release: Release) -> tuple[object, ...]:

@@ -115,7 +115,8 @@ class _Law:
 
     def take(self, rows: IntArray) -> "_Law":
         names = ("weight", "centred", "n", "width", "covariance", "cap")
-        return _Law(*(getattr(self, name)[rows] for name in names), self.nodes)
+        weight, centred, n, width, covariance, cap = (getattr(self, name)[rows] for name in names)
+        return _Law(weight, centred, n, width, covariance, cap, self.nodes)
 
 
 @dataclass(frozen=True, slots=True)

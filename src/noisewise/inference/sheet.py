@@ -186,7 +186,8 @@ def _with(first: FloatArray, peaks: Sequence[Peak], axis: int) -> FloatArray:
 
 def _patches(peaks: Sequence[Peak]) -> list[tuple[FloatArray, FloatArray]]:
     """The boxes of narrow peaks that lie apart; none if a peak is wide or two meet: then one box holds everything."""
-    boxes, hulls = [], []
+    boxes: list[tuple[FloatArray, FloatArray]] = []
+    hulls: list[FloatArray] = []
     for peak in peaks:
         if not np.all(peak.widths < SHARP):
             return []
@@ -213,9 +214,7 @@ def _collapsed(approximate: Likelihood, outer: FloatArray, inner: FloatArray, de
         psi[todo] = _nodes(unit, outer[todo], inner[todo])
         value[todo] = _filled(approximate, psi[todo], todo)
         if left:
-            changed = [
-                p for p in todo if _widen(value[p], outer[p], inner[p]) or _tighten(value[p], psi[p, :, :, 0], outer[p], inner[p])
-            ]
+            changed = [p for p in todo if _fit(value[p], psi[p, :, :, 0], outer[p], inner[p])]
             todo = np.array(changed, dtype=np.int64)
         if todo.size == 0:
             break
@@ -246,6 +245,7 @@ def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
     base, value, error, points = start.value, start.value.copy(), start.error.copy(), start.points.copy()
     groups, dense = base.shape[:2]
     gap, todo, earlier = np.full(base.shape, np.nan), np.arange(groups), base
+    unsettled = np.zeros(groups)  # what the last refinement changed
     stride = first = FIRST_STRIDE * (dense - 1) // (DENSE[0] - 1)
     while todo.size:
         group, i, j = np.nonzero(_nearby(value[todo], stride) & np.isnan(gap[todo][:, ::stride, ::stride]))
@@ -256,7 +256,7 @@ def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
         except effort.TooMuchWork:
             if stride == first:
                 raise
-            error[todo] += np.minimum(np.nan_to_num(miss[~settled], nan=1.0), 1.0) / UNREFINED
+            error[todo] += unsettled[todo] / UNREFINED
             break
         points += np.bincount(group, minlength=groups)
         gap[group, i, j] = np.nan_to_num(posterior - base[group, i, j], nan=-np.inf)
@@ -268,8 +268,9 @@ def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
         miss = (np.abs(value[todo] - earlier) * np.exp(value[todo] - top[todo])).max(axis=(1, 2))
         settled = (miss < AGREE) & (stride < first) | (stride == 1)
         error[todo[settled]] += 0.0 if stride == 1 else np.minimum(miss[settled], 1.0) / SHRINKS
+        unsettled[todo] = np.minimum(np.nan_to_num(miss, nan=1.0), 1.0)
         if effort.worn_out() and stride < first:
-            error[todo[~settled]] += np.minimum(np.nan_to_num(miss[~settled], nan=1.0), 1.0) / UNREFINED
+            error[todo[~settled]] += unsettled[todo[~settled]] / UNREFINED
             break
         todo, stride = todo[~settled], stride // 2
         earlier = value[todo].copy()
@@ -335,6 +336,11 @@ def _box(pilot: Likelihood, psi1: Sequence[FloatArray], psi2: Sequence[FloatArra
     return outer, inner, need
 
 
+def _fit(value: FloatArray, psi1: FloatArray, outer: FloatArray, inner: FloatArray) -> bool:
+    """Draw the box of one patch wider or closer, in place, if it should be."""
+    return _widen(value, outer, inner) or _tighten(value, psi1, outer, inner)
+
+
 def _widen(value: FloatArray, outer: FloatArray, inner: FloatArray) -> bool:
     """Let the box of one patch grow, in place, on the sides where it cuts the density off."""
     hot = value.max() - HOT
@@ -344,14 +350,12 @@ def _widen(value: FloatArray, outer: FloatArray, inner: FloatArray) -> bool:
     if not (below or above or left or right):
         return False
     t = np.linspace(-1 - GROWN * below, 1 + GROWN * above, 33)
-    held = np.clip(t, -1, 1)
-    low, high = limits(inner[None], held)
-    ends = np.array([-1.0, -0.9, 0.9, 1.0])
-    rise = [np.diff(side[0])[[0, 2]] / 0.1 for side in limits(inner[None], ends)]
-    low, high = (
-        side[0] + np.where(t < -1, r[0] * (t + 1), 0) + np.where(t > 1, r[1] * (t - 1), 0)
-        for side, r in zip((low, high), rise, strict=True)
-    )
+    ends = limits(inner[None], np.array([-1.0, -0.9, 0.9, 1.0]))
+    sides = []
+    for side, end in zip(limits(inner[None], np.clip(t, -1, 1)), ends, strict=True):  # straight on beyond the ends
+        rise = np.diff(end[0])[[0, 2]] / 0.1
+        sides.append(side[0] + rise[0] * np.minimum(t + 1, 0.0) + rise[1] * np.maximum(t - 1, 0.0))
+    low, high = sides
     size = np.maximum(high - low, 1e-12)
     middle, half = outer.mean(), np.diff(outer)[0] / 2
     outer[:] = np.clip(middle + half * t[[0, -1]], *PSI2)

@@ -30,7 +30,9 @@ def log_normal_probability(mean: Any, sd: Any, lower: float, upper: float, xp: N
 def truncated_normal_moments(mean: FloatArray, sd: FloatArray, lower: float, upper: float) -> tuple[FloatArray, ...]:
     """log P, E z, E z^2 and Var z, Cov(z, z^2), Var z^2 of z = (x - mean)/sd given lower <= x <= upper.
 
-    NaN where the limits are too close together for it. The recursion m_k = (k - 1) m_{k-2} + a^{k-1} phi(a)/Z - b^{k-1} phi(b)/Z, in the mirror image with a + b >= 0.
+    NaN where the limits are too close together for it.
+
+    The recursion m_k = (k - 1) m_{k-2} + a^{k-1} phi(a)/Z - b^{k-1} phi(b)/Z, in the mirror image with a + b >= 0.
     """
     log_q = log_normal_probability(mean, sd, lower, upper, np, sp)
     a, b = (lower - mean) / sd, (upper - mean) / sd
