@@ -70,7 +70,7 @@ def _shared(centred: FloatArray, weight: FloatArray, n: FloatArray) -> tuple[Flo
 
 
 def _noise(z: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:
-    return np.exp(np.where(z > 0, -p * z, q * z).sum(axis=-1))
+    return np.asarray(np.exp(np.where(z > 0, -p * z, q * z).sum(axis=-1)))
 
 
 def few_inside(inside: FloatArray, n: FloatArray, outside: float) -> bool:

@@ -320,7 +320,8 @@ def _node_error(problem: Problem, psi: FloatArray) -> float:
     """How much the exact log-likelihood changes, but for a constant, with four times the quadrature nodes."""
     group = np.zeros(len(psi), dtype=np.int64)
     try:
-        change = problem.exact(psi, group, least_order=128)[0] - problem.exact(psi, group)[0]
+        with np.errstate(all="ignore"):
+            change = problem.exact(psi, group, least_order=128)[0] - problem.exact(psi, group)[0]
     except effort.TooMuchWork:
         return 0.02  # not checked
     return float(np.ptp(change)) / 2 if np.isfinite(change).all() else 1.0
