@@ -60,7 +60,7 @@ def test_false_alarms_of_every_family_noise_and_rule(rng) -> None:
     p = []
     for case in CASES:
         for setting in settings(case):
-            sample = simulate(setting, 3 * LONGER, rng)
+            sample = simulate(setting, 2 * LONGER, rng)
             p += [tail([one], setting.prior, setting.n_prior) for one in sample.releases]
     check_rates(p)
 
@@ -143,7 +143,7 @@ HARD += [(priors.Gamma(3, 2), waits(priors.Gamma(3, 2), [30, 200, 1000], Bounds(
 
 def test_false_alarms_where_it_is_hard(rng) -> None:
     """Priors piled at a boundary, rare events, huge n, fixed rates, hardly any noise, few records inside, several releases."""
-    check_rates([tail(make(rng), prior) for prior, make in HARD for _ in range(50 * LONGER)])
+    check_rates([tail(make(rng), prior) for prior, make in HARD for _ in range(30 * LONGER)])
 
 
 @pytest.mark.parametrize("case", TRUNCATED, ids=name)
@@ -257,7 +257,7 @@ def test_releases_that_contradict_each_other_are_told(releases, rng) -> None:
     shares = [0.3] + [0.6] * (releases - 1)
     found = noisewise.infer(polls(rng, [5000] * releases, shares), priors.Beta(2, 2), seed=1).certificate
     assert found.predictive_tail is not None
-    assert found.predictive_tail > 1e-3 or releases == 12
+    assert found.predictive_tail > 1e-3  # each by itself is ordinary
     assert found.conflict is not None
     assert found.conflict < 1e-3
     assert any("contradict each other" in warning and "one population" in warning for warning in found.warnings)
@@ -267,9 +267,9 @@ def test_releases_that_agree_are_not_said_to_contradict_each_other(rng) -> None:
     """The smallest of several p-values times their number: at most as often below a level as it says (FALSE_ALARM each)."""
     prior, p = priors.Beta(2, 2), []
     for sizes in ([400, 1000], [30, 3000, 200], [100] * 12):
-        for share in prior.draw(rng, 12 * LONGER)[:, 0]:
+        for share in prior.draw(rng, 8 * LONGER)[:, 0]:
             found = noisewise.infer(polls(rng, sizes, [share] * len(sizes)), prior, seed=1).certificate
-            assert not any("contradict" in warning for warning in found.warnings) or found.conflict < 1e-3
+            assert any("contradict" in warning for warning in found.warnings) == (found.conflict < 1e-3)
             p.append(found.conflict)
     for level in LEVELS:
         assert stats.binom.sf(int((np.array(p) < level).sum()) - 1, len(p), level) > FALSE_ALARM
