@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,35 +60,46 @@ def test_no_more_is_spent_than_declared_and_much_of_it_is_seen(
     assert found.bound > 0.3 * float(found.declared.amount)
 
 
+@pytest.fixture
+def scale_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for the scale of the noise, which takes longer than its draw, gives the same each time."""
+    monkeypatch.setattr(secure, "smallest_scale", cache(secure.smallest_scale))
+
+
+@pytest.mark.usefixtures("scale_once")
 def test_private_bounds_spend_no_more_than_declared_and_much_of_it_is_seen() -> None:
-    """A false alarm in at most one of 10^4 runs."""
+    """A false alarm in at most one of 10^4 runs. Of 3000 releases of each table about 1.4 is seen, of the 2 that are declared."""
     found = audit(CHOSEN[0], bounds=CHOSEN[1], runs=RUNS)
     assert found.kept
-    assert found.bound > 1.3
+    assert found.bound > 0.9
 
 
 @dataclass(frozen=True)
-class Coins:
-    """Three biased coins, which spend all of their epsilon: the bound has no room to be wrong in."""
+class Spots:
+    """One of 40 spots, those of one half e times likelier than those of the other. Every set of spots of a half spends exactly 1."""
 
     shown: str
-    right: float
+    half: int
     rng: np.random.Generator
 
     def release(self) -> list[float]:
-        return [float(u < self.right) for u in self.rng.random(3)]
+        half = self.half if self.rng.random() < 1 / (1 + math.exp(-1)) else 1 - self.half
+        return [20.0 * half + self.rng.integers(20)]
 
-    def views(self, other: "Coins", own: FloatArray, others: FloatArray) -> Iterator[View]:
-        return views(("x", "y", "z"), own, others, np.ones(3))
+    def views(self, other: "Spots", own: FloatArray, others: FloatArray) -> Iterator[View]:
+        return views(("the spot",), own, others, np.ones(1))
 
 
 def test_a_bound_fails_no_more_often_than_it_says(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """300 audits with a confidence of 70 % of a mechanism that spends exactly what it declares. False alarms of this test: 10^-6."""
-    monkeypatch.setattr(audits, "MISS", 0.3 / (2 * len(audits.KINDS)))
-    one, other = Coins("one", 1 / (1 + math.exp(-0.5)), rng), Coins("other", 1 / (1 + math.exp(0.5)), rng)
-    bounds = [audits._attacked([(one, other)], pure(1.5), 800, None)[2] for _ in range(300)]
-    assert sum(bound > 1.5 for bound in bounds) <= stats.binom.isf(1e-6, 300, 0.3)
-    assert np.median(bounds) > 1  # it is no bound that never fails because it says nothing
+    """A threshold and a set of spots, two limits each, that fail with a chance of 0.05: at most 0.2 of 200 audits are wrong.
+
+    False alarms of this test: 10^-6. On the releases that chose them, the same tests are wrong in more than nine of ten.
+    """
+    monkeypatch.setattr(audits, "MISS", 0.05)
+    pair = Spots("one", 0, rng), Spots("other", 1, rng)
+    bounds = [audits._attacked([pair], pure(1), 1000, None)[2] for _ in range(200)]
+    assert sum(bound > 1 for bound in bounds) <= stats.binom.isf(1e-6, 200, 0.2)
+    assert np.median(bounds) > 0.7  # it is no bound that never fails because it says nothing
 
 
 def shared(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
@@ -131,8 +143,6 @@ def bare_now_and_then(sums: list[int], scale: float, gaussian: bool = False) -> 
         (cancelling, LETTERS, None, {"epsilon": 1, "neighbours": "add_remove"}, 1000, "sum of all numbers"),
         (bare_third, LETTERS, None, {"epsilon": 1}, 1000, "the count of 'c'"),
         (bare_third, *NORMAL, {"epsilon": 1, "neighbours": "add_remove"}, 1000, "statistic 2"),
-        (bare_third, *WAITS, {"epsilon": 1, "sizes": "public", "records_per_person": 2}, 1000, None),
-        (bare_now_and_then, *NORMAL, {"epsilon": 1}, 4000, "hit exactly"),
         (bare_now_and_then, *WAITS, {"epsilon": 1}, 4000, "hit exactly"),
     ],
 )
@@ -152,6 +162,7 @@ def test_broken_noise_is_caught(
     assert words in found.attack
 
 
+@pytest.mark.usefixtures("scale_once")
 def test_half_of_the_noise_in_choosing_private_bounds_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """They spend 4 then. At 3000 runs about 2.8 is seen; 2.3 or less in one of 10^6."""
     monkeypatch.setattr(
