@@ -64,7 +64,7 @@ def audit(
     With private bounds it is what choosing them spends, at an epsilon of their own; the numbers that are released within
     them are attacked by an audit with bounds, and what they cost may be left out here.
     """
-    if isinstance(bounds, PrivateBounds) and epsilon is None and rho is None:
+    if isinstance(bounds, PrivateBounds) and epsilon is None and delta is None and rho is None:
         epsilon = bounds.epsilon
     asked = {"family": family, "bounds": bounds, "epsilon": epsilon, "delta": delta, "rho": rho}
     asked |= {"neighbours": neighbours, "records_per_person": records_per_person, "sizes": sizes}
