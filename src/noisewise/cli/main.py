@@ -25,7 +25,7 @@ app = typer.Typer(
 app.add_typer(ledger_app, name="ledger")
 app.command(cls=ReleaseCommand)(release)
 app.command()(infer)
-app.command()(audit)
+app.command(cls=ReleaseCommand)(audit)
 for study in (calibrate, compare):
     app.command(cls=StudyCommand)(study)
 app.command()(reproduce)
