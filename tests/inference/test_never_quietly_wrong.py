@@ -10,7 +10,7 @@ from scipy import special, stats
 import noisewise
 from noisewise import Bounds, families, noise, observe, priors
 from noisewise.artifact import NoisyCount
-from noisewise.cli.main import main
+from noisewise.cli.main import run
 from noisewise.errors import NoisewiseError
 from noisewise.inference import effort
 from noisewise.inference.evidence import gather
@@ -35,16 +35,24 @@ def _quantile(theta: np.ndarray, log_density: np.ndarray, q: float) -> float:
 def test_redacted_records_at_large_n_leave_both_explanations() -> None:
     """n = 10^6: two rates explain the sum, each of them known to a few in ten thousand."""
     release = observe(
-        family=families.Exponential(), n=10**6, statistic=1.253e7, noise=noise.Laplace(120.0), bounds=Bounds(0, 60, outside="redact")
+        family=families.Exponential(),
+        n=10**6,
+        statistic=1.253e7,
+        noise=noise.Laplace(120.0),
+        bounds=Bounds(0, 60, outside="redact"),
     )
     posterior = noisewise.infer(release, priors.Gamma(2, 20))
     rate = np.unique(np.concatenate([np.linspace(0.0102, 0.0107, 20_001), np.linspace(0.0740, 0.0758, 20_001)]))
     mean, variance = _redacted_exponential_moments(rate, 60.0)
     # The noise is a thousandth of the sum's own spread: normal, at this n.
-    log_density = stats.norm.logpdf(1.253e7, 1e6 * mean, np.sqrt(1e6 * variance + 2 * 120.0**2)) + stats.gamma.logpdf(rate, 2, scale=1 / 20)
+    log_density = stats.norm.logpdf(1.253e7, 1e6 * mean, np.sqrt(1e6 * variance + 2 * 120.0**2)) + stats.gamma.logpdf(
+        rate, 2, scale=1 / 20
+    )
     low = rate < 0.05
     heights = np.exp(log_density - log_density.max())
-    share = np.trapezoid(heights[low], rate[low]) / (np.trapezoid(heights[low], rate[low]) + np.trapezoid(heights[~low], rate[~low]))
+    share = np.trapezoid(heights[low], rate[low]) / (
+        np.trapezoid(heights[low], rate[low]) + np.trapezoid(heights[~low], rate[~low])
+    )
     draws = noisewise.infer(release, priors.Gamma(2, 20), draws=200_000, seed=1).draws["rate"]
     assert share == pytest.approx(0.08, abs=0.01)
     assert (draws < 0.05).mean() == pytest.approx(share, abs=0.005)  # 8 standard errors of the draws
@@ -78,7 +86,9 @@ def test_redacted_truths_keep_a_place_in_their_posterior(family, prior, bounds, 
         kept = rng.binomial(n, min(1.0, float(np.exp(moments.log_probability[0]))))
         total = rng.normal(kept * moments.mean[0, 0], np.sqrt(kept * moments.covariance[0, 0, 0]))
         total = np.round(total) if family.integer else total
-        releases.append(observe(family=family, n=n, statistic=total + rng.laplace(0, scale), noise=noise.Laplace(scale), bounds=inside))
+        releases.append(
+            observe(family=family, n=n, statistic=total + rng.laplace(0, scale), noise=noise.Laplace(scale), bounds=inside)
+        )
     found = noisewise.infer_many(releases, prior)
     name = family.parameters[0].name
     for posterior, truth in zip(found, theta[:, 0], strict=True):
@@ -110,7 +120,9 @@ def _against_enumeration(release, law, log_noise, prior, posterior, name="probab
         assert posterior.quantile(name, q) == pytest.approx(_quantile(theta, log_density, q), abs=0.01 * posterior.sd(name))
 
 
-@pytest.mark.parametrize(("n", "y", "scale", "step"), [(1000, 300, 10, 2), (50, 21, 1.5, 7), (50, 20, 1.5, 4), (7, 4, 1, 2), (30, 0, 3, 100)])
+@pytest.mark.parametrize(
+    ("n", "y", "scale", "step"), [(1000, 300, 10, 2), (50, 21, 1.5, 7), (50, 20, 1.5, 4), (7, 4, 1, 2), (30, 0, 3, 100)]
+)
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_a_step_coarser_than_whole_numbers_rounds_the_sum(n, y, scale, step, kind) -> None:
     law = noise.DiscreteLaplace(scale, step) if kind == "laplace" else noise.DiscreteGaussian(scale, step)
@@ -188,7 +200,9 @@ def test_two_statistics_see_single_points_of_a_coarse_lattice() -> None:
         assert rest < 0.05
 
 
-@pytest.mark.parametrize("count", [NoisyCount(400.0, noise.Gaussian(100.0)), NoisyCount(60.0, noise.Laplace(30.0)), NoisyCount(12.0, noise.Laplace(0.4))])
+@pytest.mark.parametrize(
+    "count", [NoisyCount(400.0, noise.Gaussian(100.0)), NoisyCount(60.0, noise.Laplace(30.0)), NoisyCount(12.0, noise.Laplace(0.4))]
+)
 @pytest.mark.parametrize("of_sum", [noise.Gaussian(2.0), noise.Laplace(1.0), noise.Laplace(40.0)])
 def test_an_unknown_count_noisier_or_sharper_than_the_statistic(count, of_sum) -> None:
     y = 10.0 if count.value < 20 else 20.0 if count.value < 100 else 100.0
@@ -210,7 +224,9 @@ def test_an_unknown_count_noisier_or_sharper_than_the_statistic(count, of_sum) -
         density[k] = of_n[near] @ (pmf @ of_s[keep])
     log_density = np.log(density) + prior.log_density(theta[:, None])
     for q in (0.05, 0.5, 0.95):
-        assert posterior.quantile("probability", q) == pytest.approx(_quantile(theta, log_density, q), abs=0.02 * posterior.sd("probability"))
+        assert posterior.quantile("probability", q) == pytest.approx(
+            _quantile(theta, log_density, q), abs=0.02 * posterior.sd("probability")
+        )
 
 
 def test_a_variance_known_well_under_the_weak_prior() -> None:
@@ -231,9 +247,13 @@ def test_a_variance_known_well_under_the_weak_prior() -> None:
         square = np.trapezoid(t * t * density, x) + below * t[0] ** 2 + above * t[-1] ** 2
         s = np.linspace(-6, 6, 401) * np.sqrt(1000 * (square - mean**2)) + 1000 * mean
         spread = stats.norm.pdf(s, 1000 * mean, np.sqrt(1000 * (square - mean**2)))
-        log_density.append(np.log(np.trapezoid(spread * np.exp(-np.abs(1480 - s) / 20.25), s)) + stats.invgamma.logpdf(v, 1, scale=4))
+        log_density.append(
+            np.log(np.trapezoid(spread * np.exp(-np.abs(1480 - s) / 20.25), s)) + stats.invgamma.logpdf(v, 1, scale=4)
+        )
     for q in (0.05, 0.5, 0.95):  # the reference takes the sum as normal; 1000 records of a chi-square are nearly so
-        assert posterior.quantile("variance", q) == pytest.approx(_quantile(variance, np.array(log_density), q), abs=0.05 * posterior.sd("variance"))
+        assert posterior.quantile("variance", q) == pytest.approx(
+            _quantile(variance, np.array(log_density), q), abs=0.05 * posterior.sd("variance")
+        )
 
 
 @pytest.mark.parametrize("sd", [3.0, 30.0, 3e3, 3e9])
@@ -303,10 +323,15 @@ def test_one_seed_gives_two_releases_independent_draws() -> None:
     assert np.array_equal(draws[0], again)
 
 
-@pytest.mark.parametrize(("shape", "mean", "sd"), [(0.5, None, None), (1.0, None, None), (1.5, 2.0, None), (2.5, 2 / 3, (2 / 3) / np.sqrt(0.5)), (5.0, 0.25, 0.25 / np.sqrt(3))])
+@pytest.mark.parametrize(
+    ("shape", "mean", "sd"),
+    [(0.5, None, None), (1.0, None, None), (1.5, 2.0, None), (2.5, 2 / 3, (2 / 3) / np.sqrt(0.5)), (5.0, 0.25, 0.25 / np.sqrt(3))],
+)
 def test_moments_that_do_not_exist_are_none(shape, mean, sd) -> None:
     """Noise that hides everything leaves the prior, an inverse gamma, whose moments are known."""
-    release = observe(family=families.Normal(mean=0.0), n=1, statistic=1, noise=noise.Laplace(1e5), bounds=Bounds(-4, 4, outside="clamp"))
+    release = observe(
+        family=families.Normal(mean=0.0), n=1, statistic=1, noise=noise.Laplace(1e5), bounds=Bounds(-4, 4, outside="clamp")
+    )
     posterior = noisewise.infer(release, priors.InverseGamma(shape, 1))
     for found, expected in ((posterior.mean("variance"), mean), (posterior.sd("variance"), sd)):
         if expected is None:
@@ -319,7 +344,12 @@ def test_moments_that_do_not_exist_are_none(shape, mean, sd) -> None:
 def test_heavy_tails_of_two_parameters_are_not_cut() -> None:
     """Noise that hides everything leaves a t distribution of 2 x shape degrees of freedom, and an inverse gamma."""
     release = observe(
-        family=families.Normal(), n=1, statistic=[0.0, 0.5], noise=noise.Laplace(1e5), bounds=Bounds(-4, 4, outside="clamp"), coordinates="standardised"
+        family=families.Normal(),
+        n=1,
+        statistic=[0.0, 0.5],
+        noise=noise.Laplace(1e5),
+        bounds=Bounds(-4, 4, outside="clamp"),
+        coordinates="standardised",
     )
     posterior = noisewise.infer(release, priors.NormalInverseGamma(1.0, 0.5, 2.5, 2.0))
     assert posterior.mean("mean") == pytest.approx(1.0, abs=0.02)
@@ -340,7 +370,9 @@ def test_a_prior_piled_within_rounding_of_1(y) -> None:
     assert np.isfinite(posterior.certificate.numerical_error)
 
 
-@pytest.mark.parametrize("family", [families.Bernoulli(), families.Geometric(), families.Exponential(), families.Normal(variance=1.0)])
+@pytest.mark.parametrize(
+    "family", [families.Bernoulli(), families.Geometric(), families.Exponential(), families.Normal(variance=1.0)]
+)
 def test_more_records_than_a_float_counts(family) -> None:
     n = 2**62
     bounds = None if family.bounded else Bounds(1, 10, outside="clamp")
@@ -357,13 +389,17 @@ def test_more_records_than_a_float_counts(family) -> None:
 
 def test_the_distance_to_the_normal_approximation_is_a_total_variation() -> None:
     for n, y in ((1, 0.2), (3, 40.0), (10, 500.0), (200, 60.0)):
-        release = observe(family=families.Exponential(), n=n, statistic=y, noise=noise.Laplace(0.5), bounds=Bounds(0, 60, outside="redact"))
+        release = observe(
+            family=families.Exponential(), n=n, statistic=y, noise=noise.Laplace(0.5), bounds=Bounds(0, 60, outside="redact")
+        )
         assert 0 <= noisewise.infer(release, priors.Gamma(2, 20)).certificate.collapsed_distance <= 1
 
 
 @pytest.mark.parametrize("wrong", [priors.Beta(1, 1), 100, "beta(alpha=1, beta=1)", priors.Dirichlet([1.0, 1.0])])
 def test_a_prior_of_n_that_is_none_is_refused(wrong) -> None:
-    release = observe(family=families.Bernoulli(), count=NoisyCount(50.0, noise.Laplace(2.0)), statistic=20, noise=noise.Laplace(2.0))
+    release = observe(
+        family=families.Bernoulli(), count=NoisyCount(50.0, noise.Laplace(2.0)), statistic=20, noise=noise.Laplace(2.0)
+    )
     with pytest.raises(NoisewiseError, match="n_prior must be a prior of a number of records"):
         noisewise.infer(release, priors.Beta(1, 1), n_prior=wrong)
     noisewise.infer(release, priors.Beta(1, 1), n_prior="gamma(shape=4, rate=0.1)")
@@ -376,7 +412,9 @@ def test_a_prior_of_a_public_n_is_refused() -> None:
 
 
 def test_a_prior_may_be_the_text_of_the_command_line() -> None:
-    release = observe(family=families.Exponential(), n=100, statistic=1000.0, noise=noise.Laplace(20.0), bounds=Bounds(0, 60, outside="clamp"))
+    release = observe(
+        family=families.Exponential(), n=100, statistic=1000.0, noise=noise.Laplace(20.0), bounds=Bounds(0, 60, outside="clamp")
+    )
     text, value = (noisewise.infer(release, prior).mean("rate") for prior in ("gamma(shape=2, rate=20)", priors.Gamma(2, 20)))
     assert text == value
     weak = noisewise.infer_many([release, release], "weak")
@@ -390,9 +428,9 @@ def test_two_files_are_said_to_be_combined_and_each_can_be_had(tmp_path, capsys)
     for k, y in enumerate((30.0, 35.0)):
         paths.append(str(tmp_path / f"{k}.json"))
         observe(family=families.Bernoulli(), n=100, statistic=y, noise=noise.Laplace(3.0)).save(paths[-1])
-    assert main(["infer", *paths, "--prior", "weak"]) == 0
+    assert run(["infer", *paths, "--prior", "weak"]) == 0
     assert "combining 2 releases as one population; --each gives one posterior for each" in capsys.readouterr().out
-    assert main(["infer", *paths, "--prior", "weak", "--each", "--json"]) == 0
+    assert run(["infer", *paths, "--prior", "weak", "--each", "--json"]) == 0
     assert [row["release"] for row in json.loads(capsys.readouterr().out)] == [0, 1]
 
 

@@ -120,12 +120,13 @@ class Density:
         second = np.add.reduceat(sum(mass * x**2 for x, mass in away), self.start[:-1])
         size = np.add.reduceat(sum(mass * np.abs(x) for x, mass in away), self.start[:-1])
         more = [self._beyond(centre, power, inside) for power, inside in ((1, size), (2, second))]
-        shift, square = first + more[0], second + more[1]
-        spread = np.add.reduceat(sum(mass * (x - shift[self._group]) ** 2 for x, mass in away), self.start[:-1])
-        with np.errstate(invalid="ignore"):
+        with np.errstate(all="ignore"):  # infinite where there is no such moment
+            shift, square = first + more[0], second + more[1]
+            spread = np.add.reduceat(sum(mass * (x - shift[self._group]) ** 2 for x, mass in away), self.start[:-1])
             sd = np.where(np.isfinite(square), np.sqrt(np.maximum(spread + more[1] - more[0] ** 2, 0.0)), np.inf)
-        lost = np.isnan(first + second + centre)  # numbers out of reach, which no heavy tail explains
-        return np.where(lost, np.nan, np.where(np.isfinite(shift), centre + shift, np.inf)), np.where(lost, np.nan, sd)
+            lost = np.isnan(first + second + centre)  # numbers out of reach, which no heavy tail explains
+            mean = np.where(np.isfinite(shift), centre + shift, np.inf)
+        return np.where(lost, np.nan, mean), np.where(lost, np.nan, sd)
 
     def _beyond(self, centre: FloatArray, power: int, inside: FloatArray) -> FloatArray:
         """What the tails beyond the grid add to E (theta - centre)^power, each taken for a power law; infinite if it diverges.

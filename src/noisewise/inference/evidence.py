@@ -19,6 +19,8 @@ from noisewise.model.priors import Prior
 
 ORDERS = (32, 64, 128, 256, 512)
 """Quadrature nodes on either side of the peak: more where the likelihood needs more harmonics."""
+MOST_RECORDS = 2.0**46
+"""With more, n times a rounding error is no small number any more, and a characteristic function has no n-th power."""
 FEW, FEW_ORDER = 3, 256
 """So few records hardly smooth the noise's kink, and their integral needs more nodes."""
 PIECE = 1 << 13
@@ -191,9 +193,12 @@ class Evidence:
         self, theta: FloatArray, group: IntArray, n: FloatArray, slack: FloatArray, least_order: int
     ) -> tuple[FloatArray, FloatArray]:
         value, error = np.zeros(len(theta)), np.zeros(len(theta))
+        huge = np.flatnonzero(n > MOST_RECORDS)
+        if huge.size:
+            value[huge], error[huge] = self._of_very_many(theta[huge], group[huge], n[huge])
         tolerance = (fourier if self.dimension == 1 else plane).TOLERANCE * slack
         least = np.where(n <= FEW, max(least_order, FEW_ORDER if self.dimension == 1 else ORDERS[2]), least_order)
-        todo = np.flatnonzero(n > 0)
+        todo = np.flatnonzero((n > 0) & (n <= MOST_RECORDS))
         for order in ORDERS if self.dimension == 1 else ORDERS[:3]:
             now, later = todo[least[todo] <= order], todo[least[todo] > order]
             for start in range(0, now.size, PIECE):
@@ -205,6 +210,15 @@ class Evidence:
             if todo.size == 0:
                 break
         return value, error
+
+    def _of_very_many(self, theta: FloatArray, group: IntArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The normal approximation, which is no approximation where many records fall anywhere but in one place."""
+        mean, covariance = self.moments(theta)
+        t = _statistics_over(self.family, *self.units(theta[:1])[1:])
+        spread = np.einsum("bdd->bd", covariance) / np.maximum(np.abs(t).max(axis=0), 1e-300) ** 2
+        with np.errstate(all="ignore"):
+            error = np.minimum(1 / np.sqrt(n[:, None] * spread).min(axis=1), 1.0)
+        return self._collapsed(n, mean, covariance, group), np.nan_to_num(error, nan=1.0)
 
     def _exact(
         self, theta: FloatArray, group: IntArray, n: FloatArray, order: int, tolerance: FloatArray
@@ -261,11 +275,15 @@ def _count(releases: Sequence[Release], prior: Prior | None) -> Count | None:
 
 def _range_of_statistics(release: Release) -> FloatArray:
     """The released statistics of records over the whole range, (points, d)."""
-    if release.coordinates == "standardised":
-        return np.array([[-1.0, 0.0], [1.0, 1.0]])
-    low, high = release.family.support if release.bounds is None else (release.bounds.lower, release.bounds.upper)
+    standardised = release.coordinates == "standardised"
+    return _statistics_over(release.family, Bounds(-1, 1, outside="clamp") if standardised else release.bounds)
+
+
+def _statistics_over(family: Family, bounds: Bounds | None) -> FloatArray:
+    """The statistics of records over the bounds, (points, d)."""
+    low, high = family.support if bounds is None else (bounds.lower, bounds.upper)
     with np.errstate(all="ignore"):
-        columns = [np.asarray(t, dtype=float) for t in release.family.statistic(np.linspace(low, high, 257), np)]
+        columns = [np.asarray(t, dtype=float) for t in family.statistic(np.linspace(low, high, 257), np)]
     return np.stack([np.where(np.isfinite(t), t, 0.0) for t in columns], axis=1)
 
 
