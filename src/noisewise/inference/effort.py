@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 PER_GROUP = 4e7
 """Products of a weight and a harmonic for one posterior: about a second of one core."""
+CHECK = 0.25
+"""The share of a posterior's work that the check of its quadrature nodes may take."""
 REFINING = 0.4
 """The share of it that is left for what must be done anyway when refinements stop."""
 
@@ -30,7 +32,7 @@ _EFFORT: ContextVar[_Effort | None] = ContextVar("effort", default=None)
 
 
 @contextmanager
-def limited(groups: int) -> Iterator[None]:
+def limited(groups: float) -> Iterator[None]:
     """Work for so many posteriors, within the block."""
     token = _EFFORT.set(_Effort(PER_GROUP * groups))
     try:

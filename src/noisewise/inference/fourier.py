@@ -27,6 +27,8 @@ NEGLIGIBLE, NOBODY = 1e-9, 1e-9
 MOST = 1 << 13
 """Harmonics of one theta."""
 BLOCK = 8
+CALL = 4000
+"""What a block of harmonics costs by itself, in products of a weight and a harmonic."""
 CHUNK = 1 << 14
 """Nodes x thetas handled at once: what stays in the processor's cache."""
 STEEPEST = 8.0
@@ -218,7 +220,7 @@ def _series(
     weight = law.weight.astype(np.complex128)
     start = 0
     while True:
-        effort.spend(turned.size * BLOCK)
+        effort.spend(turned.size * BLOCK + CALL)
         less_one = np.empty((rows.size, BLOCK), dtype=np.complex128)
         of_nodes = np.empty_like(less_one)
         for j in range(BLOCK):

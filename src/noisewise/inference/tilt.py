@@ -10,11 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisewise.model.arrays import FloatArray, highest
+from noisewise.model.arrays import FloatArray, IntArray, highest
 
 OUTSIDE = 24.0
 """The window leaves out e^-24 of the tilted sum on either side."""
 _STEPS = (0.3, 1.0, 3.0, 8.0)
+"""Slopes, in inverse sds, at which Chernoff's bound of a sum's reach is computed,"""
+_RARE_STEPS = (1.0, 3.0, 8.0, 20.0, 50.0)
+"""and, where these leave it more than _LOOSE sds, in inverse largest values of one record."""
+_LOOSE = 40.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +88,21 @@ def window(
     """How far below and above its mean the tilted sum, plus normal noise, reaches: Chernoff's bound at a few slopes."""
     spread = np.einsum("bm,bm->b", weight, centred * centred)
     total_sd = np.sqrt(n * np.maximum(spread, (1e-14 * highest(np.abs(centred))) ** 2) + variance)
+    largest = np.maximum(highest(np.abs(centred)), 1e-300)
     reach = []
     for sign in (-1.0, 1.0):
-        best = np.full(n.shape, np.inf)
-        for j in _STEPS:
-            slope = j / total_sd
-            heights, top = grown((sign * slope)[:, None] * centred, weight)
-            best = np.minimum(best, (n * (np.log(np.einsum("bm->b", heights)) + top) + 0.5 * variance * slope**2 + outside) / slope)
+
+        def bound(slope: FloatArray, rows: IntArray | slice = slice(None), sign: float = sign) -> FloatArray:
+            heights, top = grown((sign * slope)[:, None] * centred[rows], weight[rows])
+            log_mean = np.log(np.einsum("bm->b", heights)) + top
+            return np.asarray((n[rows] * log_mean + 0.5 * variance[rows] * slope**2 + outside) / slope)
+
+        best = np.minimum.reduce([bound(j / total_sd) for j in _STEPS])
+        rare = np.flatnonzero(~(best < _LOOSE * total_sd))  # few records away from one place: a Poisson's tail, not a normal's
+        if rare.size:
+            best[rare] = np.fmin.reduce([best[rare], *(bound(j / largest[rare], rare) for j in _RARE_STEPS)])
         edge = n * highest(sign * centred) + np.sqrt(2 * outside * variance)
-        reach.append(np.minimum(best, edge))
+        reach.append(np.fmin(best, edge))
     return reach[0], reach[1]
 
 

@@ -83,7 +83,7 @@ class LineView(View):
         distance = None
         if self.batch.exact:
             psi = axis.psi(self._density.quantile(np.array(CHECKED))[0])
-            with effort.limited(1):
+            with effort.limited(effort.CHECK):
                 error += _node_error(problem, psi)
             distance = float(density.distance(self._density, crude)[0])
         tail = predictive_tail(problem) if self.method != "naive" else None
@@ -177,7 +177,7 @@ class SheetView(View):
         error += sum(map(_grid_error, self.batch.margins(self.group), self._densities))
         if self.batch.exact:
             distance = _distance(self._sheets)
-            with effort.limited(1):
+            with effort.limited(effort.CHECK):
                 error += _node_error(problem, self._draw(np.random.default_rng(0), 6))
         points = sum(int(one.points[0]) for one in self._sheets) if self.batch.exact else None
         tail = predictive_tail(problem) if self.method != "naive" else None
