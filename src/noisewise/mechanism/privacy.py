@@ -5,8 +5,9 @@ the same people. An epsilon counts as rho = epsilon^2/2 (their Proposition 1.4);
 """
 
 import math
+import re
 from dataclasses import dataclass
-from decimal import Context, Decimal, Inexact, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow
 from numbers import Real
 from typing import Any, Literal, final
 
@@ -14,7 +15,13 @@ from noisewise.errors import UnsupportedCombination
 
 DIGITS = 50
 """Of a cost. With its size between 1e-100 and 1e100, sums of any number of them, or of their squares, are exact in 600."""
-_EXACT = Context(prec=600, traps=[InvalidOperation, Inexact])
+_FAULTS = [InvalidOperation, DivisionByZero, Overflow]
+_EXACT = Context(prec=600, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999, capitals=1, clamp=0, traps=[*_FAULTS, Inexact])
+_ROUNDED = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999, capitals=1, clamp=0, traps=_FAULTS)
+"""For what need not be exact. The caller's own decimal context has no say in either."""
+NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?")
+"""A number as people write it. Python would also take 1_0, or digits of other scripts."""
+_LEAST, _MOST = Decimal("1e-100"), Decimal("1e100")
 Number = float | int | str | Decimal
 Currency = Literal["epsilon", "rho"]
 
@@ -23,15 +30,30 @@ def exact_epsilon(value: Number, name: str = "epsilon", digits: int = DIGITS) ->
     """epsilon as the decimal that a person wrote: 0.1 is one tenth, not the nearest binary fraction."""
     if isinstance(value, bool) or not isinstance(value, (str, Real, Decimal)):  # not shown: it may be a column given by mistake
         raise ValueError(f"{name} must be a number, got {type(value).__name__}.")
-    try:
-        epsilon = value if isinstance(value, Decimal) else Decimal(repr(float(value)) if isinstance(value, float) else str(value))
-    except InvalidOperation:
-        raise ValueError(f"{name} must be a number with a decimal point, such as 0.5; got {value!r}.") from None
-    if not epsilon.is_finite() or epsilon <= 0:
+    epsilon = _decimal(value, name)
+    if not epsilon.is_finite() or not epsilon > 0:
         raise ValueError(f"{name} must be a positive number, got {value}; smaller is more private, and 0 would release nothing.")
-    if not Decimal("1e-100") < epsilon < Decimal("1e100") or len(epsilon.as_tuple().digits) > digits:
+    if not _LEAST < epsilon < _MOST or len(epsilon.as_tuple().digits) > digits:
         raise ValueError(f"{name} must lie between 1e-100 and 1e100 and have at most {digits} digits.")
     return epsilon
+
+
+def is_zero(value: object, name: str) -> bool:
+    """Whether a person wrote 0, in whatever way."""
+    return isinstance(value, (str, Real, Decimal)) and not isinstance(value, bool) and not _decimal(value, name)
+
+
+def _decimal(value: str | Real | Decimal, name: str) -> Decimal:
+    """The decimal that a person wrote."""
+    if isinstance(value, Decimal):
+        return value
+    written = repr(float(value)) if isinstance(value, float) else str(value)
+    try:
+        if isinstance(value, str) and NUMERAL.fullmatch(value) is None:
+            raise InvalidOperation
+        return Decimal(written, _EXACT)
+    except InvalidOperation:
+        raise ValueError(f"{name} must be a number with a decimal point, such as 0.5; got {value!r}.") from None
 
 
 @final
@@ -81,7 +103,7 @@ def compose(*amounts: Decimal) -> Decimal:
 
 
 def half(amount: Decimal) -> Decimal:
-    """Exactly half, whatever decimal context the caller has set."""
+    """Exactly half."""
     return _EXACT.divide(amount, Decimal(2))
 
 
@@ -90,17 +112,27 @@ def remaining(limit: Decimal, spent: Decimal) -> Decimal:
     return _EXACT.subtract(limit, spent)
 
 
+def quotient(amount: Decimal | int, by: Decimal | int) -> float:
+    """amount / by, rounded to the nearest float or its neighbour."""
+    return float(_ROUNDED.divide(Decimal(amount), Decimal(by)))
+
+
 def text(amount: Decimal) -> str:
     """The decimal in plain digits, without an exponent or trailing zeros."""
     plain = format(amount, "f")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
+def within(found: float, cost: Decimal) -> bool:
+    """Whether a float is at most the cost, exactly."""
+    return Decimal.from_float(found) <= cost
+
+
 def smallest_scale(measurement: Any, distance: float, cost: Decimal, start: float) -> float:
     """The smallest float for which OpenDP's map of `measurement(scale)` stays within the cost at the given distance."""
 
     def certified(scale: float) -> bool:
-        return Decimal(measurement(scale).map(distance)) <= cost
+        return within(measurement(scale).map(distance), cost)
 
     if not 0 < start < math.inf:
         raise UnsupportedCombination("the noise for this cost is beyond 64-bit numbers; raise it, or narrow the bounds.")
