@@ -10,7 +10,7 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Lattice, lattice_for
 from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
-from noisewise.mechanism.privacy import Cost, compose, concentrated, exact_delta, exact_epsilon, pure
+from noisewise.mechanism.privacy import Cost, compose, concentrated, exact_delta, exact_epsilon, is_zero, pure
 from noisewise.mechanism.secure import concentrated_within, gaussian_scale, laplace_scale
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical, Label
@@ -162,6 +162,14 @@ def asked_cost(epsilon: object, delta: object, rho: object) -> Cost:
     if delta is not None:
         return concentrated_within(exact_epsilon(epsilon), exact_delta(delta))  # type: ignore[arg-type]
     return pure(epsilon)  # type: ignore[arg-type]
+
+
+def asked_limit(epsilon: object, delta: object, rho: object) -> Cost:
+    """What a dataset may cost in all: as the cost of a release, or nothing at all."""
+    for currency, amount, others in (("epsilon", epsilon, (delta, rho)), ("rho", rho, (delta, epsilon))):
+        if others == (None, None) and is_zero(amount, currency):
+            return Cost(currency, Decimal(0))  # type: ignore[arg-type]
+    return asked_cost(epsilon, delta, rho)
 
 
 def total(own: Cost, bounds_epsilon: Decimal | None) -> Cost:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, final, overload
 from noisewise.artifact import NoisyCount, Privacy, Release, rehearse_file
 from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
+from noisewise.curator.names import plain_name
 from noisewise.curator.plan import Groups, Plan, asked_cost, check_settings, total
 from noisewise.curator.records import shielded
 from noisewise.curator.spread import open_column
@@ -157,6 +158,9 @@ def prepare(
         if dataset is None:
             raise LedgerError("a release that is charged to a ledger needs --dataset NAME (dataset= in Python), its budget's name.")
         account = book.check(dataset, total(own, for_bounds), widest.unit)
+        dataset = account.dataset
+    elif dataset is not None:
+        dataset = plain_name(dataset)
     return Prepared(
         column=open_column(records, column, family, *(() if grouping is None else (grouping.by, grouping.values))),
         name=column,
