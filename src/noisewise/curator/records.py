@@ -10,7 +10,7 @@ import numbers
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
@@ -366,25 +366,27 @@ def _pandas(records: Any, columns: Columns) -> Source:
 
 
 def _value(item: Any, wanted: Wanted) -> tuple[float, str | None]:
-    """One Python object as (number, text); (NaN, None) is missing."""
+    """One Python object as (number, text); (NaN, None) is missing, and so is one whose own code fails."""
+    try:
+        return _number_or_text(item, wanted)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # any class: it is the record that raises
+        return np.nan, None
+
+
+def _number_or_text(item: Any, wanted: Wanted) -> tuple[float, str | None]:
     if isinstance(item, str):
-        return np.nan, item if _encodes(item) else None
+        text = str.__str__(item)  # of a subclass too, without running its code
+        text.encode()  # fails for a lone surrogate, which no CSV or Parquet file can hold
+        return np.nan, text
     if isinstance(item, (bool, np.bool_)):
         return (np.nan, str(bool(item)).lower()) if wanted == "text" else (float(item), None)
     if isinstance(item, (complex, np.complexfloating)) and item.imag == 0:  # one complex record makes the others so
         item = float(item.real)
-    if isinstance(item, (numbers.Real, Decimal)):
-        with suppress(TypeError, ValueError):  # a duration, a signalling NaN
-            try:
-                return float(item), None
-            except OverflowError:
-                return float(np.copysign(np.inf, 1 if item > 0 else -1)), None  # type: ignore[operator]
+    if isinstance(item, (numbers.Real, Decimal)):  # a duration and a signalling NaN have no float, and fail
+        try:
+            return float(item), None
+        except OverflowError:
+            return float(np.copysign(np.inf, 1 if item > 0 else -1)), None  # type: ignore[operator]
     return np.nan, None
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which no CSV or Parquet file can hold
-        return False
-    return True
