@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import final
 
+from noisewise.artifact import MOST_RECORDS, NEIGHBOURS
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Lattice, lattice_for
@@ -16,7 +17,6 @@ from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
 
-NEIGHBOURS = ("replace_one", "add_remove")
 SIZES = ("public", "released")
 MOST_WEIGHT = 2**26
 """Lattice steps of one record where n is not public: sums of 2^36 records stay below MOST_SUM."""
@@ -144,7 +144,11 @@ def check_settings(
         raise UnsupportedCombination("a categorical release needs other=, the category that takes unlisted and missing records.")
     if bounds is not None and not isinstance(bounds, (Bounds, PrivateBounds)):
         raise UnsupportedCombination("bounds must be Bounds(lower, upper, outside=...) or PrivateBounds(...).")
-    if isinstance(records_per_person, bool) or not isinstance(records_per_person, int) or not 1 <= records_per_person <= 10**6:
+    if (
+        isinstance(records_per_person, bool)
+        or not isinstance(records_per_person, int)
+        or not 1 <= records_per_person <= MOST_RECORDS
+    ):
         raise UnsupportedCombination("records_per_person must be a whole number from 1 to a million.")
     if neighbours not in NEIGHBOURS:
         raise UnsupportedCombination(f"neighbours must be one of: {', '.join(NEIGHBOURS)}.")
