@@ -8,12 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar, final, overload
 
+import numpy as np
+
 from noisewise.artifact import WHERE, NoisyCount, Privacy, Release, person, rehearse_file
 from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.names import plain_name
 from noisewise.curator.plan import Groups, Plan, asked_cost, check_settings, total
-from noisewise.curator.records import shielded
+from noisewise.curator.records import CALM, shielded
 from noisewise.curator.spread import open_column
 from noisewise.curator.statistics import Column, Sums, rehearse
 from noisewise.errors import LedgerError, NoiseError, OutputError, UnsavedRelease, UnsupportedCombination
@@ -213,6 +215,10 @@ class Prepared:
 
     def publish(self) -> list[Release]:
         """Read, spend, draw, write. A failure before the spend costs nothing; one after it has been paid for."""
+        with CALM, np.errstate(all="ignore"):  # a family's own code runs after the spend, too
+            return self._publish()
+
+    def _publish(self) -> list[Release]:
         plan = self.widest
         if isinstance(self.bounds, PrivateBounds):
             grid = quantile.Grid.over(self.bounds, plan.family.integer)
@@ -305,7 +311,7 @@ class Prepared:
         missing = None if self.missing is None else min(max(self.missing, bounds.lower), bounds.upper)
         try:
             return Plan.make(plan.family, bounds, missing, plan.cost, plan.records_per_person, plan.neighbours)
-        except UnsupportedCombination:
+        except Exception:  # of whatever kind, from a family's own code: it is paid for
             return plan
 
     def _spend(self) -> str | None:

@@ -9,13 +9,14 @@ import glob
 import numbers
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, final
 
 import duckdb
 import numpy as np
@@ -51,10 +52,37 @@ _PARQUET = (".parquet", ".pq")
 _TEXT = ("VARCHAR", "ENUM", "NULL", '"NULL"')
 
 
+@final
+class _Calm:
+    """While anybody is within, no warning is shown or raised: whether one comes may depend on a record, and the caller may have
+    made errors of them. Python's filters are the whole process's: the first to enter puts them aside, the last puts them back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._within, self._filters = RLock(), 0, warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._within == 0:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.simplefilter("ignore")
+            self._within += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._within -= 1
+            if self._within == 0:
+                self._filters.__exit__(None, None, None)
+
+
+CALM = _Calm()
+
+
 def shielded(call: Callable[[], T], sentence: str = UNREADABLE, kind: type[NoisewiseError] = RecordsError) -> T:
     """Run an engine; whatever it raises becomes one fixed sentence, since its own words may quote a record."""
     try:
-        with np.errstate(all="ignore"):
+        with CALM, np.errstate(all="ignore"):
             return call()
     except (KeyboardInterrupt, SystemExit):
         raise
