@@ -13,10 +13,11 @@ from noisewise import Bounds, families, noise
 from noisewise.artifact import Privacy, Release, _digest, parse
 from noisewise.errors import OutputError, ReleaseFormatError
 
+SPEND = "01234567-89ab-4def-8123-456789abcdef"
 RELEASE = Release(
-    families.Exponential(), 100, (12.345,), noise.DiscreteLaplace(0.1, 2.0**-20), Bounds(0, 60, outside="redact"),
+    families.Exponential(), 100, (12.375,), noise.DiscreteLaplace(120.0, 2.0**-20), Bounds(0, 60, outside="redact"),
     dataset="d", column="wait", description="Größe", notes=("a", "b"),
-    privacy=Privacy("0.5", "0.6", "replace_one", 1, "one record", (60.0,), "0.1", (0.01, 0.99), "id"),
+    privacy=Privacy("0.5", "0.6", "replace_one", 1, "one record", (60.0,), "0.1", (0.01, 0.99), SPEND),
 )  # fmt: skip
 
 
@@ -41,7 +42,7 @@ def test_a_full_release_round_trips_and_reads_well(tmp_path: Path) -> None:
     assert noisewise.load(str(tmp_path / "r.json")) == RELEASE
     content = json.loads((tmp_path / "r.json").read_text())
     assert content["bounds"] == {"lower": 0.0, "upper": 60.0, "outside": "redact"}
-    assert content["noise"] == {"kind": "discrete_laplace", "scale": [0.1], "step": [2.0**-20]}
+    assert content["noise"] == {"kind": "discrete_laplace", "scale": [120.0], "step": [2.0**-20]}
     assert "Größe" in (tmp_path / "r.json").read_text()
 
 
@@ -114,13 +115,14 @@ def test_impossible_values_are_refused(change: Callable[[dict[str, Any]], None],
         ("null", "not a noisewise release"),
         (RELEASE.to_json()[:-40], "not JSON, or a cut file"),
         (RELEASE.to_json().replace('"n": 100', '"n": 100, "n": 100'), "stands twice"),
-        (RELEASE.to_json().replace("12.345", "NaN"), "not finite"),
-        (RELEASE.to_json().replace("12.345", "-Infinity"), "not finite"),
-        (RELEASE.to_json().replace("12.345", "1e999"), "not finite"),
+        (RELEASE.to_json().replace("12.375", "NaN"), "not finite"),
+        (RELEASE.to_json().replace("12.375", "-Infinity"), "not finite"),
+        (RELEASE.to_json().replace("12.375", "1e999"), "not finite"),
         (RELEASE.to_json().replace('"n": 100', '"n": 1' + "0" * 300), "too long"),
-        (RELEASE.to_json().replace("12.345", "12.346"), "checksum"),
+        (RELEASE.to_json().replace("12.375", "12.5"), "checksum"),
         (RELEASE.to_json().replace('"n": 100', '"n": 101'), "checksum"),
-        (RELEASE.to_json().replace('"0.5"', '"0.4"'), "checksum"),
+        (RELEASE.to_json().replace("Größe", "Grösse"), "checksum"),
+        (RELEASE.to_json().replace('"0.5"', '"0.4"'), "total_epsilon must be the sum"),
         ("[" * 100_000, "not JSON"),
         ('{"a":' * 50_000, "not JSON"),
     ],

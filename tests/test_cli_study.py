@@ -55,7 +55,9 @@ def test_compare_leaves_its_page(tmp_path, capsys) -> None:
     [
         (change(CALIBRATE, "--trials", "0"), "at least one trial"),
         (change(CALIBRATE, "--epsilon", "-1"), "epsilon must be positive"),
-        (change(CALIBRATE, "--epsilon", "nan"), "epsilon must be positive"),
+        (change(CALIBRATE, "--epsilon", "nan"), "epsilon must be a finite number"),
+        (change(CALIBRATE, "--epsilon", "1_0"), "epsilon must be a finite number"),
+        (change(CALIBRATE, "--bounds", "0", "٣"), "bounds must be a finite number"),
         (change(CALIBRATE, "--n", "0"), "n must be at least 1"),
         (change(CALIBRATE, "--methods", "magic"), "unknown method"),
         (change(CALIBRATE, "--methods", "ops"), "ops serves the bernoulli"),

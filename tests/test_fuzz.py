@@ -34,10 +34,17 @@ from noisewise.model.family import Family
 from noisewise.model.priors import Prior
 
 INPUTS = int(os.environ.get("NOISEWISE_FUZZ", "1500"))
-PRIVACY = Privacy("0.5", "0.5", "replace_one", 1, "one record", (60.0,), spend="s")
+PRIVACY = Privacy("0.5", "0.5", "replace_one", 1, "one record", (60.0,), spend="01234567-89ab-4def-8123-456789abcdef")
 RELEASES = [
     Release(
-        families.Exponential(), 100, (51.25,), noise.DiscreteLaplace(120.0, 0.25), Bounds(0, 60, outside="clamp"), privacy=PRIVACY
+        families.Exponential(),
+        100,
+        (51.25,),
+        noise.DiscreteLaplace(120.0, 0.25),
+        Bounds(0, 60, outside="clamp"),
+        privacy=PRIVACY,
+        dataset="d",
+        column="wait",
     ),
     Release(
         families.Categorical(["a", "b"], other="b"), None, (3.0, 4.0), noise.DiscreteGaussian(2.0, 1.0), group=("county", "Kent")

@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from noisewise.errors import NoisewiseError, ReleaseFormatError, UnsupportedCombination
 from noisewise.files import write_once
 from noisewise.mechanism import noise as noises
-from noisewise.mechanism.noise import Noise
-from noisewise.mechanism.privacy import DIGITS, exact_epsilon
+from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace, Noise
+from noisewise.mechanism.privacy import DIGITS, Cost, Currency, compose, exact_delta, exact_epsilon, implied_epsilon
 from noisewise.model import families
 from noisewise.model.bounds import Bounds, Outside
 from noisewise.model.families import Family
@@ -26,6 +27,23 @@ VERSION = 2
 """Version 1 knew pure epsilon and a public n alone; it is still read."""
 MAX_BYTES = 64 * 2**20
 Coordinates = Literal["plain", "standardised"]
+
+
+NEIGHBOURS = ("replace_one", "add_remove")
+MOST_RECORDS = 10**6
+"""Of one person."""
+WHERE = {None: "", "public": ", within its group", "released": ", of whatever group"}
+"""What the unit of privacy says further where the sizes of groups are public, or released with noise."""
+_SPEND = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+
+
+def person(records: int) -> str:
+    """The unit of privacy, for so many records of one person."""
+    return "one record" if records == 1 else f"one person with at most {records} records"
+
+
+def _cost(currency: Currency, amount: str) -> Cost:
+    return Cost(currency, exact_epsilon(amount, currency, digits=4 * DIGITS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +71,51 @@ class Privacy:
     """How far such a unit can move the count, and the statistics as much again."""
 
     def __post_init__(self) -> None:
-        for amount in (self.epsilon, self.total_epsilon, self.bounds_epsilon, self.delta, self.rho, self.total_rho):
-            if amount is not None:
-                exact_epsilon(amount, digits=4 * DIGITS)
-        if (self.total_epsilon is None) == (self.total_rho is None):
-            raise ValueError("a release costs either total_epsilon or total_rho.")
-        if self.records_per_person < 1 or not self.sensitivity or not all(0 < value < math.inf for value in self.sensitivity):
-            raise ValueError("records_per_person and sensitivity must be positive.")
-        if self.quantiles is not None and len(self.quantiles) != 2:
-            raise ValueError("quantiles must be two numbers.")
+        own = self.cost
+        bounds = None if self.bounds_epsilon is None else _cost("epsilon", self.bounds_epsilon).counted_in(own.currency)
+        total = self.total_epsilon if own.currency == "epsilon" else self.total_rho
+        if total is None or _cost(own.currency, total).amount != (own.amount if bounds is None else compose(own.amount, bounds)):
+            raise ValueError(f"total_{own.currency} must be the sum of the statistic's cost and that of private bounds.")
+        if self.neighbours not in NEIGHBOURS:
+            raise ValueError(f"neighbours must be one of: {', '.join(NEIGHBOURS)}.")
+        if isinstance(self.records_per_person, bool) or not 1 <= self.records_per_person <= MOST_RECORDS:
+            raise ValueError(f"records_per_person must be a whole number from 1 to {MOST_RECORDS}.")
+        if self.unit not in [self.person + where for where in WHERE.values()]:
+            raise ValueError(
+                f"unit must be {self.person!r}, and with groups where in them: the unit of privacy is that of the rest."
+            )
+        moved = (*self.sensitivity, *(() if self.count_sensitivity is None else (self.count_sensitivity,)))
+        if not self.sensitivity or not all(0 < value < math.inf for value in moved):
+            raise ValueError("sensitivity and count_sensitivity must be positive.")
+        if (self.quantiles is None) != (self.bounds_epsilon is None):
+            raise ValueError("private bounds have bounds_epsilon and quantiles.")
+        if self.quantiles is not None and not (len(self.quantiles) == 2 and 0 <= self.quantiles[0] < self.quantiles[1] <= 1):
+            raise ValueError("quantiles must be two increasing numbers from 0 to 1.")
+        if self.spend is not None and re.fullmatch(_SPEND, self.spend) is None:
+            raise ValueError("spend must be the id that a ledger gave.")
+
+    @property
+    def cost(self) -> Cost:
+        """Of the statistic by itself."""
+        if self.total_rho is None:
+            if self.epsilon is None or self.rho is not None or self.delta is not None:
+                raise ValueError("a release that costs total_epsilon has an epsilon, and neither rho nor delta.")
+            return _cost("epsilon", self.epsilon)
+        if self.rho is None or self.total_epsilon is not None or (self.epsilon is None) != (self.delta is None):
+            raise ValueError(
+                "a release costs rho and total_rho, derived from epsilon and delta or not, or epsilon and total_epsilon."
+            )
+        own = _cost("rho", self.rho)
+        if self.epsilon is not None and self.delta is not None:
+            epsilon = exact_epsilon(self.epsilon)
+            if not math.isclose(implied_epsilon(own.amount, exact_delta(self.delta)), epsilon, rel_tol=1e-4):
+                raise ValueError("rho is not the one that epsilon and delta allow.")
+        return own
+
+    @property
+    def person(self) -> str:
+        """Whose records count as one."""
+        return person(self.records_per_person)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +215,8 @@ def _described(noise: Noise) -> dict[str, Any]:
     return {"kind": noise.kind, **asdict(noise)}  # type: ignore[call-overload]
 
 
-def rehearse_file(family: Family, noise: Noise, bounds: Bounds | None, coordinates: str) -> int:
-    """Refuse, before anything is spent, a family that a file cannot hold. Returns a release's size at most, but for texts."""
-    blank = Release(family, 0, (0.1,) * family.dimension, noise, bounds, coordinates)  # type: ignore[arg-type]
+def rehearse_file(blank: Release) -> int:
+    """Refuse, before anything is spent, a release that a file cannot hold. Returns its size at most, but for texts."""
     try:
         data = blank.to_json().encode()
         if len(data) < MAX_BYTES // 2 and parse(data) == blank:
@@ -171,9 +224,57 @@ def rehearse_file(family: Family, noise: Noise, bounds: Bounds | None, coordinat
     except (TypeError, ValueError, AttributeError, RecursionError):
         pass
     raise UnsupportedCombination(
-        f"the {family.kind} family cannot be written to a file and read back: its fields must be the arguments that make it, "
+        f"the {blank.family.kind} family cannot be written to a file and read back: its fields must be the arguments that make it, "
         "plain numbers, text or lists of them, and of moderate size."
     )
+
+
+@np.errstate(all="ignore")
+def _check_curated(release: Release, privacy: Privacy) -> None:
+    """Refuse what no curator's release can be: its parts tell of one another."""
+    cost, k = privacy.cost, privacy.records_per_person
+    gaussian = cost.currency == "rho"
+    laws = [(release.noise, privacy.sensitivity)]
+    if (release.count is None) != (privacy.count_sensitivity is None):
+        raise ValueError("a noisy count has a count_sensitivity.")
+    if release.count is not None and privacy.count_sensitivity is not None:
+        laws.append((release.count.noise, (privacy.count_sensitivity,)))
+    steps = []
+    for law, sensitivity in laws:
+        if not isinstance(law, DiscreteGaussian if gaussian else DiscreteLaplace):
+            raise ValueError(
+                f"a cost in {cost.currency} goes with {'discrete_gaussian' if gaussian else 'discrete_laplace'} noise."
+            )
+        scales, ranges = law.scales, np.array(sensitivity)
+        if scales.shape != ranges.shape:
+            raise ValueError("sensitivity must have one number for each statistic.")
+        spent = (ranges / scales) ** 2 / 2 if gaussian else ranges / scales
+        if not np.allclose(spent, float(cost.amount), rtol=1e-9, atol=0):
+            raise ValueError(f"the noise is not the one that {cost} needs for the declared sensitivity.")
+        steps += list(ranges / law.steps)
+    if not np.allclose(steps, steps[0], rtol=1e-9, atol=0) or (not gaussian and steps[0] % k != 0):
+        raise ValueError("the sensitivity must be the same whole number of lattice steps for all statistics.")
+    if steps[0] < 1 - 1e-9 or not all(math.frexp(step)[0] == 0.5 for step in release.noise.steps.tolist()):
+        raise ValueError("a lattice step is a power of two, and a record moves a statistic by one at least.")
+    if not all(value / step % 1 == 0 for value, step in zip(release.statistic, release.noise.steps.tolist(), strict=True)):
+        raise ValueError("a statistic is no whole number of lattice steps.")
+    sizes = None if release.group is None else "released" if release.n is None else "public"
+    if privacy.unit != privacy.person + WHERE[sizes]:
+        raise ValueError("the unit of privacy does not fit the group and n.")
+    if (release.n is None) != (privacy.neighbours == "add_remove" or sizes == "released"):
+        raise ValueError("n is public where neighbours replace one record (within its group), and nowhere else.")
+    if release.n is None:
+        # A record that is added or removed moves its own group alone; one that may change groups moves two of them.
+        reach = (steps[0] if privacy.count_sensitivity is None else privacy.count_sensitivity) / k
+        alone = 1.0 if privacy.count_sensitivity is None else math.sqrt(2) if gaussian else 2.0
+        if (reach > alone * (1 + 1e-9)) != (privacy.neighbours == "replace_one"):
+            raise ValueError("the sensitivity is not that of these neighbours.")
+    if (release.coordinates == "standardised") != release.family.polynomial:
+        raise ValueError("the coordinates are not those in which the family is released.")
+    if privacy.bounds_epsilon is not None and (release.bounds is None or release.group is not None):
+        raise ValueError("private bounds go with bounds, and not with groups.")
+    if release.column is None or (privacy.spend is not None and release.dataset is None):
+        raise ValueError("a release is of a column, and a spend is of a dataset.")
 
 
 def observe(
@@ -255,6 +356,8 @@ def parse(data: bytes | str) -> Release:
         raise ReleaseFormatError(f"field {where}: {first['msg']}. Ask the curator for the original file.") from None
     try:
         release = _build(wire)
+        if release.privacy is not None:
+            _check_curated(release, release.privacy)
     except ReleaseFormatError:
         raise
     except (NoisewiseError, ValueError, TypeError) as error:

@@ -1,6 +1,7 @@
 """Writing a file whole or not at all."""
 
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -47,6 +48,50 @@ def write_once(path: Path, data: bytes) -> None:
             raise OutputError(f"{path} exists already and holds something else; choose another name.") from None
     except (OSError, ValueError) as error:
         raise OutputError(f"cannot write {path}: {_reason(error)}; choose another place.") from None
+
+
+def put_in_place(path: Path, ending: str, old: BinaryIO, data: bytes) -> bool:
+    """Put a new file in the old one's place at once: whoever opens the path finds one of them, whole. Then it is on disk.
+
+    It is filled under the path and the ending, which nobody else may use. False if the old file still has a name: somebody
+    has given it another meanwhile.
+    """
+    folder = _opened(path.parent)
+    part = path.with_name(path.name + ending)
+    try:
+        part.unlink(missing_ok=True)
+        try:
+            with open(part, "xb") as file:
+                _like(file.fileno(), os.fstat(old.fileno()))
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, path)
+        finally:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+        os.fsync(folder)
+        return _nameless(old.fileno(), path.parent)
+    finally:
+        os.close(folder)
+
+
+def _like(file: int, old: os.stat_result) -> None:
+    """Give it the old file's owner and group, as far as we may, and its permissions."""
+    for owner in (old.st_uid, -1):
+        with suppress(PermissionError):
+            os.fchown(file, owner, old.st_gid)
+            break
+    os.fchmod(file, stat.S_IMODE(old.st_mode))
+
+
+def _nameless(file: int, folder: Path) -> bool:
+    """Whether an open file has no name left, but for the one that NFS gives a file that is removed while it is open."""
+    found = os.fstat(file)
+    if found.st_nlink == 0:
+        return True
+    with os.scandir(folder) as entries:
+        return any(entry.name.startswith(".nfs") and entry.inode() == found.st_ino for entry in entries)
 
 
 def _exists(path: Path) -> bool:

@@ -190,10 +190,21 @@ def test_a_full_disk_is_noticed_before_the_spend(
     assert ledger.accounts()[0].spent == 0
 
 
-def test_a_release_that_cannot_be_written_after_all_is_not_lost(
+def test_a_ledger_that_cannot_be_flushed_to_disk_releases_nothing(
     folder: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "fsync", full)
+    assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 2
+    assert "the ledger budget.db cannot be used: No space left" in capsys.readouterr().err
+    assert ledger.accounts()[0].spent == 0
+    assert not Path("o.json").exists()
+    assert not Path("budget.db-next").exists()
+
+
+def test_a_release_that_cannot_be_written_after_all_is_not_lost(
+    folder: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("noisewise.files._fill", full)  # of the release alone: the ledger has been written by then
     assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 2
     seen = capsys.readouterr()
     assert "The budget is spent" in seen.err

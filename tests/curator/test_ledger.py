@@ -11,6 +11,7 @@ import pytest
 import noisewise
 from curator.forks import forks
 from noisewise import Bounds, PrivateBounds, families
+from noisewise.cli.main import run
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import BudgetExceeded, LedgerError
 from noisewise.mechanism.noise import DiscreteGaussian
@@ -232,3 +233,162 @@ def test_costs_for_different_units_are_not_added(ledger: Ledger, records: Path) 
             noisewise.release(records, **settings, **other)
     noisewise.release(records, by="x", groups=[1, 2], sizes="released", **settings)
     assert ledger.accounts()[0].spent == Decimal("0.2")
+
+
+NFC, NFD = "caf\u00e9", "cafe\u0301"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    ["visits ", " visits", "vi  sits", "vi\u00a0sits", "vi\u2003sits", "vi\u200bsits", "\u202evisits", "visits\ufe0f", "visits\u3164", "vi\u034fsits",
+     "visits\n", "\x1b[31mvisits", "", " ", "\u2800"],
+)  # fmt: skip
+def test_a_name_that_looks_like_another_is_refused(odd: str, ledger: Ledger, records: Path) -> None:
+    for action in (
+        lambda: ledger.set_limit(odd, pure(1)),
+        lambda: ledger.spend(odd, pure("0.1"), "one record", "test"),
+        lambda: Ledger(ledger.path.with_name("new.db")).set_limit(odd, pure(1)),
+        lambda: noisewise.release(records, column="x", family=families.Bernoulli(), epsilon=1, ledger=None, dataset=odd),
+    ):
+        with pytest.raises(noisewise.errors.NoisewiseError, match=r"printable"):  # type: ignore[attr-defined]
+            action()
+    assert [account.dataset for account in ledger.accounts()] == ["visits"]
+    assert not ledger.path.with_name("new.db").exists()
+
+
+def test_two_ways_of_writing_a_name_are_one_budget(ledger: Ledger, records: Path) -> None:
+    ledger.set_limit(NFD, pure("0.2"))
+    ledger.spend(NFC, pure("0.1"), "replace_one, 1 per person", "test")
+    made = noisewise.release(records, column="x", family=families.Bernoulli(), epsilon="0.1", ledger=ledger.path, dataset=NFD)
+    assert made.dataset == NFC
+    (account,) = [account for account in ledger.accounts() if account.dataset != "visits"]
+    assert (account.dataset, account.left, account.releases) == (NFC, 0, 2)
+    assert len(ledger.history(NFD)) == 3
+    made = noisewise.release(records, column="x", family=families.Bernoulli(), epsilon="0.1", ledger=None, dataset=NFD)
+    assert made.dataset == NFC
+
+
+def test_an_odd_name_that_a_ledger_has_already_is_used_as_it_is_there(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        for name in (NFD, "visits "):
+            connection.execute("INSERT INTO limits (dataset, amount, at) VALUES (?, '1', '2026')", (name,))
+        connection.commit()
+    for name in (NFD, "visits "):
+        ledger.spend(name, pure("0.5"), "one record", "test")
+        assert ledger.set_limit(name, pure(2)).left == Decimal("1.5")
+    for action in (lambda: ledger.set_limit(NFC, pure(1)), lambda: ledger.spend(NFC, pure(1), "one record", "test")):
+        with pytest.raises(LedgerError, match=r"reads like .* and is written 'cafe\\u0301'"):
+            action()
+    assert ledger.spend("visits", pure("0.1"), "one record", "test")  # it is there exactly, beside the one with a space
+    assert {account.dataset: str(account.spent) for account in ledger.accounts()} == {
+        "visits": "0.1",
+        "visits ": "0.5",
+        NFD: "0.5",
+    }
+    run(["ledger", "show", str(ledger.path)])
+    run(["ledger", "history", str(ledger.path)])
+    out = capsys.readouterr().out
+    assert out.count("'visits '") == 4  # limit and spend and limit, and its line in the table
+    assert out.count(r"'cafe\u0301'") == 4
+
+
+@pytest.mark.parametrize("currency", ["epsilon", "rho"])
+@pytest.mark.parametrize("before", ["nothing", "a limit", "a spend"])
+def test_a_limit_of_0_freezes_a_dataset(
+    currency: str, before: str, tmp_path: Path, records: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "frozen.db"
+    cost = pure("0.1") if currency == "epsilon" else concentrated("0.1")
+    if before != "nothing":
+        Ledger(path).set_limit("visits", pure(1) if currency == "epsilon" else concentrated(1))
+    if before == "a spend":
+        Ledger(path).spend("visits", cost, "one record", "test")
+    for zero in ("0", "0.00", "0e5"):
+        assert run(["ledger", "set-limit", str(path), "--dataset", "visits", f"--{currency}", zero]) == 0
+    left = "-0.1" if before == "a spend" else "0"
+    assert f"visits: limit 0 in {currency}" in (out := capsys.readouterr().out)
+    assert f"left {left}" in out
+    with pytest.raises(BudgetExceeded, match="has 0 of its limit 0 left"):
+        Ledger(path).spend("visits", cost, "one record", "test")
+    assert run(["ledger", "show", str(path)]) == run(["ledger", "history", str(path)]) == 0
+    assert Ledger(path).history()[-1].cost.amount == 0
+    assert run(["ledger", "set-limit", str(path), "--dataset", "visits", f"--{currency}", "1"]) == 0
+    Ledger(path).spend("visits", cost, "one record", "test")
+
+
+def test_a_budget_in_rho_can_be_frozen_with_epsilon_0(tmp_path: Path) -> None:
+    book = Ledger(tmp_path / "frozen.db")
+    book.set_limit("visits", concentrated(1))
+    book.spend("visits", concentrated("0.1"), "one record", "test")
+    assert run(["ledger", "set-limit", str(book.path), "--dataset", "visits", "--epsilon", "0"]) == 0
+    with pytest.raises(BudgetExceeded):
+        book.spend("visits", concentrated("0.1"), "one record", "test")
+
+
+def test_a_spend_of_0_is_none(ledger: Ledger) -> None:
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        connection.execute("INSERT INTO spends (id, dataset, amount, at, purpose) VALUES ('i', 'visits', '0', '2026', 'forged')")
+        connection.commit()
+    with pytest.raises(LedgerError, match="damaged"):
+        ledger.accounts()
+
+
+NO_NUMBERS = [
+    "1_0",
+    "٣",
+    "\uff10.5",
+    "1e1_0",
+    "0x1",
+    "½",
+    " 1",
+    "1 ",
+    "1\n",
+    "",
+    "+",
+    "nan",
+    "inf",
+    "infinity",
+    "1e",
+    ".",
+    "1e9999999",
+]
+
+
+@pytest.mark.parametrize("odd", NO_NUMBERS)
+def test_what_people_would_not_take_for_a_number_is_none(odd: str, ledger: Ledger, records: Path, tmp_path: Path) -> None:
+    cost = {"epsilon": "1"}
+    for settings in ({"epsilon": odd}, {"rho": odd}, {"epsilon": "1", "delta": odd}):
+        with pytest.raises(ValueError, match="must be a number"):
+            noisewise.release(records, column="x", family=families.Bernoulli(), ledger=None, **settings)
+    bounds = PrivateBounds(0, 9, epsilon=odd, outside="clamp")
+    with pytest.raises(ValueError, match="must be a number"):
+        noisewise.release(records, column="x", family=families.Poisson(), bounds=bounds, ledger=None, **cost)
+    for currency in ("--epsilon", "--rho"):
+        assert run(["ledger", "set-limit", str(ledger.path), "--dataset", "visits", currency, odd]) == 2
+    assert len(ledger.history()) == 1
+    command = ["release", str(records), "--column", "x", "--family", "poisson", "--outside", "clamp", "--no-ledger"]
+    command += ["--epsilon", "1", "--out", str(tmp_path / "o.json")]
+    if odd not in ("nan", "inf", "infinity"):  # numbers to a float, and refused as bounds by a sentence of their own
+        assert run([*command, "--bounds", "0", odd]) == run([*command, "--bounds", odd, "9"]) == 2
+        assert run([*command, "--bounds", "0", "9", "--missing", odd]) == 2
+        assert run([*command, "--bounds", "private", "--bounds-range", "0", odd, "--bounds-epsilon", "1"]) == 2
+        assert run([*command, "--bounds", "0", "9", "--records-per-person", odd]) == 2
+    assert not (tmp_path / "o.json").exists()
+    assert (
+        run(
+            [
+                *command,
+                "--bounds",
+                "-1e-1",
+                "+9.",
+                "--missing",
+                ".5",
+                "--records-per-person",
+                "1",
+                "--out",
+                str(tmp_path / "p.json"),
+            ]
+        )
+        == 2
+    )  # support
+    assert run([*command, "--bounds", "0e-1", "+9.", "--missing", "5", "--records-per-person", "1"]) == 0

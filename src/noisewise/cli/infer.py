@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from noisewise.cli.progress import progress
+from noisewise.cli.screen import say, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,11 +103,11 @@ def _one(
     if out is not None:
         with _whole(out) as partial:
             posterior.to_arviz().to_netcdf(str(partial))
-        _say(f"wrote {out}: {draws} draws, ArviZ netCDF", as_json)
+        say(f"wrote {out}: {draws} draws, ArviZ netCDF", aside=as_json)
     if plot is not None:
         with _whole(plot) as partial:
             posterior.plot().savefig(partial)
-        _say(f"wrote {plot}", as_json)
+        say(f"wrote {plot}", aside=as_json)
 
 
 @contextmanager
@@ -120,10 +121,6 @@ def _whole(target: Path) -> "Iterator[Path]":
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _say(message: str, as_json: bool) -> None:
-    print(message) if not as_json else typer.echo(message, err=True)
 
 
 def _content(posterior: "Posterior", prior: "Prior") -> dict[str, Any]:
@@ -142,15 +139,20 @@ def _print(posterior: "Posterior", prior: "Prior") -> None:
     from noisewise.report.terminal import sketch
 
     summary = posterior.summary()
-    lines = str(summary).split("\n")
-    print("\n".join(lines[:41]) + (f"\n... and {len(lines) - 41} more; --json shows all" if len(lines) > 41 else ""))
+    lines = str(type(summary)(_on_screen(summary))).split("\n")
+    say("\n".join(lines[:41]) + (f"\n... and {len(lines) - 41} more; --json shows all" if len(lines) > 41 else ""))
     for name in posterior.names:
         if posterior.family.parameters[posterior.names.index(name)].size == 1:
-            print(f"\n{sketch(posterior, name)}")
-    print(f"\nprior {prior.kind}({', '.join(f'{k}={_short(v)}' for k, v in asdict(prior).items())})")  # type: ignore[call-overload]
-    print(posterior.certificate.sentence)
+            say(f"\n{sketch(posterior, name)}")
+    say(f"\nprior {prior.kind}({', '.join(f'{k}={_short(v)}' for k, v in asdict(prior).items())})")  # type: ignore[call-overload]
+    say(posterior.certificate.sentence)
     for assumption in posterior.certificate.assumptions:
-        print(f"assumed: {assumption}.")
+        say(f"assumed: {assumption}.")
+
+
+def _on_screen(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with every text on one line."""
+    return [{key: shown(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
 
 
 def _short(value: Any) -> str:
@@ -169,11 +171,11 @@ def _many(
     if out is not None:
         with _whole(out) as partial:
             _write(table, partial)
-        _say(f"wrote {out}: {len(table)} rows", as_json)
+        say(f"wrote {out}: {len(table)} rows", aside=as_json)
     elif as_json:
         print(json.dumps(table, allow_nan=False))
     else:
-        print(_csv(table), end="")
+        say(_csv(_on_screen(table)).removesuffix("\n"))
 
 
 def _write(table: list[dict[str, Any]], path: Path) -> None:

@@ -1,5 +1,6 @@
 """`noisewise`: every refusal is one line on standard error and exit status 2."""
 
+import json
 import sys
 from typing import Annotated
 
@@ -10,6 +11,7 @@ from noisewise.cli.audit import audit
 from noisewise.cli.infer import infer
 from noisewise.cli.ledger import app as ledger_app
 from noisewise.cli.release import ReleaseCommand, release
+from noisewise.cli.screen import say
 from noisewise.cli.study import StudyCommand, calibrate, compare, reproduce
 from noisewise.errors import UnsavedRelease
 
@@ -62,7 +64,8 @@ def run(arguments: list[str] | None = None) -> int:
         return status if isinstance(status, int) else 0
     except UnsavedRelease as error:
         made = error.release if isinstance(error.release, list) else [error.release]
-        print("".join(one.to_json(indent=2 if len(made) == 1 else None) for one in made), end="", flush=True)
+        for one in made:
+            print(json.dumps(json.loads(one.to_json()), indent=2 if len(made) == 1 else None), flush=True)  # in ASCII
         return _refuse(f"{error} It stands on standard output; keep that.")
     except TyperException as error:  # the command line itself is wrong
         return _refuse(getattr(error, "format_message", error.__str__)())
@@ -79,5 +82,5 @@ def _refuse(message: str) -> int:
     """One line, in which a name from outside cannot steer the terminal."""
     line = " ".join(message.split())
     if line:  # a bare `noisewise` has printed its help already
-        print("noisewise: " + "".join(letter if letter.isprintable() else "?" for letter in line), file=sys.stderr)
+        say(f"noisewise: {line}", aside=True)
     return 2

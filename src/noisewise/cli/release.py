@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from noisewise.cli.numbers import number, pair, whole
+from noisewise.cli.screen import say
+
 if TYPE_CHECKING:
     from noisewise.curator.publish import Prepared
     from noisewise.model.bounds import Bounds, PrivateBounds
@@ -57,27 +60,27 @@ def release(
     no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Charge no ledger; the release says so.")] = False,
     dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.", show_default=False)] = None,
     bounds: Annotated[
-        tuple[float, float] | None,
+        tuple[str, str] | None,
         typer.Option(help="The values that count, known without looking: LOWER UPPER. Or the word private.", show_default=False),
     ] = None,
     outside: Annotated[
         str | None, typer.Option(help="What becomes of records outside the bounds: redact or clamp.", show_default=False)
     ] = None,
     missing: Annotated[
-        float | None,
+        str | None,
         typer.Option(help="A missing record's value (clamp: midpoint; bernoulli: 0).", show_default=False),
     ] = None,
     private_bounds: Annotated[bool, typer.Option("--private-bounds", hidden=True)] = False,
     bounds_range: Annotated[
-        tuple[float, float] | None, typer.Option(help="Public range of private bounds: LOWER UPPER.", show_default=False)
+        tuple[str, str] | None, typer.Option(help="Public range of private bounds: LOWER UPPER.", show_default=False)
     ] = None,
     bounds_epsilon: Annotated[
         str | None, typer.Option(help="The cost of private bounds, on top of --epsilon.", show_default=False)
     ] = None,
     quantiles: Annotated[
-        tuple[float, float] | None, typer.Option(help="Quantiles that private bounds aim at (0.01 0.99).", show_default=False)
+        tuple[str, str] | None, typer.Option(help="Quantiles that private bounds aim at (0.01 0.99).", show_default=False)
     ] = None,
-    records_per_person: Annotated[int, typer.Option(help="How many records one person may own.")] = 1,
+    records_per_person: Annotated[str, typer.Option(help="How many records one person may own.")] = "1",
     neighbours: Annotated[
         str, typer.Option(help="Neighbouring tables: replace_one (n is public) or add_remove (it is not).")
     ] = "replace_one",
@@ -100,7 +103,14 @@ def release(
         raise typer.BadParameter("--by COLUMN, --groups-file FILE and --sizes public (or released) go together.")
     if by is not None and out is not None and out.suffix != ".jsonl":
         raise typer.BadParameter("releases of many groups are written one on each line; name the --out file .jsonl.")
-    chosen = _bounds(bounds, private_bounds, bounds_range, bounds_epsilon, quantiles, outside)
+    chosen = _bounds(
+        pair(bounds, "--bounds"),
+        private_bounds,
+        pair(bounds_range, "--bounds-range"),
+        bounds_epsilon,
+        pair(quantiles, "--quantiles"),
+        outside,
+    )
 
     from noisewise.curator.publish import prepare
     from noisewise.model import notation
@@ -115,8 +125,8 @@ def release(
         ledger=ledger,
         dataset=dataset,
         bounds=chosen,
-        missing=missing,
-        records_per_person=records_per_person,
+        missing=None if missing is None else number(missing, "--missing"),
+        records_per_person=whole(records_per_person, "--records-per-person"),
         neighbours=neighbours,
         by=by,
         groups=None if groups_file is None else _groups(groups_file),
@@ -125,15 +135,15 @@ def release(
         out=out,
     )
     if dry_run:
-        print(_forecast(request))
+        say(_forecast(request))
         return
     with _progress():
         made = request.publish()
     with suppress(Exception):  # the release is made and paid for: nothing from here on may look like a failure
         size = f"{len(made)} groups by {by!r}" if by is not None else _size(made[0].n)
-        print(f"wrote {out}: {made[0].family.kind} of column {column!r}, {size}, cost {request.cost}")
+        say(f"wrote {out}: {made[0].family.kind} of column {column!r}, {size}, cost {request.cost}")
         if request.ledger is not None:
-            print(_balance(request))
+            say(_balance(request))
         sys.stdout.flush()
         return
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115

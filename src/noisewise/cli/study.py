@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from noisewise.cli.numbers import number, pair
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -40,9 +42,9 @@ class StudyCommand(TyperCommand):
 Family = Annotated[str, typer.Option(help="Such as exponential, or 'normal(variance=4)'.", show_default=False)]
 PriorText = Annotated[str, typer.Option(help="Such as 'gamma(shape=8, rate=2)'.", show_default=False)]
 Sizes = Annotated[list[int], typer.Option("--n", help="Numbers of records, one or more.", show_default=False)]
-Epsilons = Annotated[list[float], typer.Option(help="Privacy costs, one or more.", show_default=False)]
+Epsilons = Annotated[list[str], typer.Option(help="Privacy costs, one or more.", show_default=False)]
 Out = Annotated[Path, typer.Option(help="The study's folder; give it again to go on.", show_default=False)]
-Limits = Annotated[tuple[float, float] | None, typer.Option(help="LOWER UPPER, for an unbounded family.", show_default=False)]
+Limits = Annotated[tuple[str, str] | None, typer.Option(help="LOWER UPPER, for an unbounded family.", show_default=False)]
 Outside = Annotated[str, typer.Option(help="What becomes of records outside the bounds: redact or clamp.")]
 Methods = Annotated[list[str], typer.Option(help="Of auto, exact, collapsed, gibbs, gibbs-paper, naive, ops, non-private.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same numbers, whatever the number of workers.")]
@@ -72,7 +74,7 @@ def calibrate(
     from noisewise.study.verdict import ks
 
     limits = _bounds(bounds, outside)
-    cells = grid(notation.family(family), notation.prior(prior), n, epsilon, limits, methods, trials)
+    cells = grid(notation.family(family), notation.prior(prior), n, _costs(epsilon), limits, methods, trials)
     with live(cells, trials, "KS so far", ks) as report:
         found = run_cells(cells, trials, seed, out, _workers(jobs), dask, report)
     page = save_calibration(found, out, _command())
@@ -102,7 +104,7 @@ def compare(
     from noisewise.study.compare import compare_cells
     from noisewise.study.pages import save_comparison
 
-    cells = grid(notation.family(family), notation.prior(prior), n, epsilon, _bounds(bounds, outside), methods, trials)
+    cells = grid(notation.family(family), notation.prior(prior), n, _costs(epsilon), _bounds(bounds, outside), methods, trials)
     with live(cells, trials, "MMD² so far", lambda values: float(values.mean())) as report:
         found = compare_cells(cells, trials, seed, out, _workers(jobs), dask, report, draws)
     page = save_comparison(found, out, _command())
@@ -125,10 +127,14 @@ def reproduce(
     print(f"wrote {page}, with the figures and tables beside it")
 
 
-def _bounds(limits: tuple[float, float] | None, outside: str) -> "Bounds | None":
+def _bounds(limits: tuple[str, str] | None, outside: str) -> "Bounds | None":
     from noisewise.model.bounds import Bounds
 
-    return None if limits is None else Bounds(*limits, outside=outside)  # type: ignore[arg-type]
+    return None if limits is None else Bounds(*pair(limits, "--bounds"), outside=outside)  # type: ignore[arg-type]
+
+
+def _costs(epsilons: list[str]) -> list[float]:
+    return [number(epsilon, "--epsilon") for epsilon in epsilons]
 
 
 def _workers(jobs: int) -> int:

@@ -48,5 +48,14 @@ def sqrt(x: Expression) -> Expression:
     return where(x >= 0.0, FunctionExpression("sqrt", where(x >= 0.0, x, 0.0)), float("nan"))
 
 
+def attempt(x: Expression, of: Expression) -> Expression:
+    """x, a function of the finite column `of`; NULL where it fails: an error would tell about a record.
+
+    Only within a CASE is it evaluated where it stands. Anywhere else DuckDB may move a part of it, if it occurs twice, to where TRY
+    does not reach.
+    """
+    return FunctionExpression("try", where(isfinite(of), x, None))
+
+
 def _expression(value: Any) -> Expression:
     return value if isinstance(value, Expression) else ConstantExpression(value)

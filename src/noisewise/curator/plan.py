@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import final
 
+from noisewise.artifact import MOST_RECORDS, NEIGHBOURS
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Lattice, lattice_for
 from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
-from noisewise.mechanism.privacy import Cost, compose, concentrated, exact_delta, exact_epsilon, pure
+from noisewise.mechanism.privacy import Cost, compose, concentrated, exact_delta, exact_epsilon, is_zero, pure
 from noisewise.mechanism.secure import concentrated_within, gaussian_scale, laplace_scale
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
 
-NEIGHBOURS = ("replace_one", "add_remove")
 SIZES = ("public", "released")
 MOST_WEIGHT = 2**26
 """Lattice steps of one record where n is not public: sums of 2^36 records stay below MOST_SUM."""
@@ -144,7 +144,11 @@ def check_settings(
         raise UnsupportedCombination("a categorical release needs other=, the category that takes unlisted and missing records.")
     if bounds is not None and not isinstance(bounds, (Bounds, PrivateBounds)):
         raise UnsupportedCombination("bounds must be Bounds(lower, upper, outside=...) or PrivateBounds(...).")
-    if isinstance(records_per_person, bool) or not isinstance(records_per_person, int) or not 1 <= records_per_person <= 10**6:
+    if (
+        isinstance(records_per_person, bool)
+        or not isinstance(records_per_person, int)
+        or not 1 <= records_per_person <= MOST_RECORDS
+    ):
         raise UnsupportedCombination("records_per_person must be a whole number from 1 to a million.")
     if neighbours not in NEIGHBOURS:
         raise UnsupportedCombination(f"neighbours must be one of: {', '.join(NEIGHBOURS)}.")
@@ -162,6 +166,14 @@ def asked_cost(epsilon: object, delta: object, rho: object) -> Cost:
     if delta is not None:
         return concentrated_within(exact_epsilon(epsilon), exact_delta(delta))  # type: ignore[arg-type]
     return pure(epsilon)  # type: ignore[arg-type]
+
+
+def asked_limit(epsilon: object, delta: object, rho: object) -> Cost:
+    """What a dataset may cost in all: as the cost of a release, or nothing at all."""
+    for currency, amount, others in (("epsilon", epsilon, (delta, rho)), ("rho", rho, (delta, epsilon))):
+        if others == (None, None) and is_zero(amount, currency):
+            return Cost(currency, Decimal(0))  # type: ignore[arg-type]
+    return asked_cost(epsilon, delta, rho)
 
 
 def total(own: Cost, bounds_epsilon: Decimal | None) -> Cost:

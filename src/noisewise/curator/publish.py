@@ -1,17 +1,21 @@
 """From records to a release: check, read, spend, and only then draw noise."""
 
 import os
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar, final, overload
 
-from noisewise.artifact import NoisyCount, Privacy, Release, rehearse_file
+import numpy as np
+
+from noisewise.artifact import WHERE, NoisyCount, Privacy, Release, person, rehearse_file
 from noisewise.curator import quantile
 from noisewise.curator.ledger import Account, Ledger
+from noisewise.curator.names import plain_name
 from noisewise.curator.plan import Groups, Plan, asked_cost, check_settings, total
-from noisewise.curator.records import shielded
+from noisewise.curator.records import CALM, shielded
 from noisewise.curator.spread import open_column
 from noisewise.curator.statistics import Column, Sums, rehearse
 from noisewise.errors import LedgerError, NoiseError, OutputError, UnsavedRelease, UnsupportedCombination
@@ -146,10 +150,7 @@ def prepare(
     span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
     widest = Plan.make(family, span, missing, own, records_per_person, "move" if moving else neighbours)
     rehearse(widest.lattice)
-    size = rehearse_file(family, widest.noise, span, widest.lattice.coordinates) + 12 * sum(len(t or "") for t in texts.values())
     book = None if ledger is None else Ledger(Path(ledger))
-    if out is not None:
-        check_writable(Path(out), size * (1 if grouping is None else len(grouping.values)))
     account = None
     if book is not None:
         if out is not None and book.owns(Path(out)):
@@ -157,7 +158,10 @@ def prepare(
         if dataset is None:
             raise LedgerError("a release that is charged to a ledger needs --dataset NAME (dataset= in Python), its budget's name.")
         account = book.check(dataset, total(own, for_bounds), widest.unit)
-    return Prepared(
+        dataset = account.dataset
+    elif dataset is not None:
+        dataset = plain_name(dataset)
+    prepared = Prepared(
         column=open_column(records, column, family, *(() if grouping is None else (grouping.by, grouping.values))),
         name=column,
         groups=grouping,
@@ -172,6 +176,10 @@ def prepare(
         account=account,
         out=None if out is None else Path(out),
     )
+    size = rehearse_file(prepared.blank())
+    if out is not None:
+        check_writable(Path(out), size * (1 if grouping is None else len(grouping.values)))
+    return prepared
 
 
 def _draw(noise: Callable[[], T]) -> T:
@@ -207,6 +215,10 @@ class Prepared:
 
     def publish(self) -> list[Release]:
         """Read, spend, draw, write. A failure before the spend costs nothing; one after it has been paid for."""
+        with CALM, np.errstate(all="ignore"):  # a family's own code runs after the spend, too
+            return self._publish()
+
+    def _publish(self) -> list[Release]:
         plan = self.widest
         if isinstance(self.bounds, PrivateBounds):
             grid = quantile.Grid.over(self.bounds, plan.family.integer)
@@ -248,35 +260,44 @@ class Prepared:
             exact += [min(max(value, -MOST_SUM), MOST_SUM) for value in whole]
         noisy = _draw(lambda: add_noise(exact, plan.scale, plan.gaussian))
         each = len(noisy) // len(found)
-        privacy, notes = self._privacy(plan, spend), self._notes(plan)
-        names: tuple[Label | None, ...] = (None,) if self.groups is None else self.groups.values
-        made = []
-        for g, ((n, _), name) in enumerate(zip(found, names, strict=True)):
-            values = noisy[g * each : (g + 1) * each]
-            count = None
-            if plan.count_weight:
-                assert plan.count_noise is not None
-                count = NoisyCount(values.pop(0) / plan.count_weight, plan.count_noise)
-            if plan.public:
-                values = [value + n * offset for value, offset in zip(values, lattice.offset, strict=True)]
-            made.append(
-                Release(
-                    family=plan.family,
-                    n=n if plan.public else None,
-                    count=count,
-                    statistic=tuple(value * step for value, step in zip(values, lattice.step, strict=True)),
-                    noise=plan.noise,
-                    bounds=plan.bounds,
-                    coordinates=lattice.coordinates,  # type: ignore[arg-type]
-                    dataset=self.dataset,
-                    column=self.name,
-                    group=None if self.groups is None else (self.groups.by, str(name)),
-                    description=self.description,
-                    privacy=privacy,
-                    notes=notes,
-                )
-            )
-        return made
+        privacy, names = self._privacy(plan, spend), self._group_names()
+        return [
+            self._release(plan, privacy, n, noisy[g * each : (g + 1) * each], name)
+            for g, ((n, _), name) in enumerate(zip(found, names, strict=True))
+        ]
+
+    def blank(self) -> Release:
+        """A release of no records and no noise: what a file must be able to hold."""
+        values = [0] * (len(self.widest.lattice.step) + bool(self.widest.count_weight))
+        spend = None if self.ledger is None else str(uuid.uuid4())
+        return self._release(self.widest, self._privacy(self.widest, spend), 0, values, max(self._group_names(), key=_length))
+
+    def _group_names(self) -> tuple[Label | None, ...]:
+        return (None,) if self.groups is None else self.groups.values
+
+    def _release(self, plan: Plan, privacy: Privacy, n: int, noisy: list[int], name: Label | None) -> Release:
+        """One group's release, or that of all records, from its noisy whole numbers: the count, if there is one, and the sums."""
+        lattice, count = plan.lattice, None
+        if plan.count_weight:
+            assert plan.count_noise is not None
+            count, noisy = NoisyCount(noisy[0] / plan.count_weight, plan.count_noise), noisy[1:]
+        if plan.public:
+            noisy = [value + n * offset for value, offset in zip(noisy, lattice.offset, strict=True)]
+        return Release(
+            family=plan.family,
+            n=n if plan.public else None,
+            count=count,
+            statistic=tuple(value * step for value, step in zip(noisy, lattice.step, strict=True)),
+            noise=plan.noise,
+            bounds=plan.bounds,
+            coordinates=lattice.coordinates,  # type: ignore[arg-type]
+            dataset=self.dataset,
+            column=self.name,
+            group=None if self.groups is None else (self.groups.by, str(name)),
+            description=self.description,
+            privacy=privacy,
+            notes=self._notes(plan),
+        )
 
     def _choose(self, valid: int, counts: list[int], grid: quantile.Grid) -> Bounds:
         assert isinstance(self.bounds, PrivateBounds)
@@ -290,7 +311,7 @@ class Prepared:
         missing = None if self.missing is None else min(max(self.missing, bounds.lower), bounds.upper)
         try:
             return Plan.make(plan.family, bounds, missing, plan.cost, plan.records_per_person, plan.neighbours)
-        except UnsupportedCombination:
+        except Exception:  # of whatever kind, from a family's own code: it is paid for
             return plan
 
     def _spend(self) -> str | None:
@@ -307,18 +328,13 @@ class Prepared:
             **self._amounts(plan),
             neighbours="replace_one" if plan.neighbours == "move" else plan.neighbours,
             records_per_person=k,
-            unit=("one record" if k == 1 else f"one person with at most {k} records") + self._where(),
+            unit=person(k) + WHERE[None if self.groups is None else self.groups.sizes],
             sensitivity=tuple(plan.sensitivity * step for step in plan.lattice.step),
             count_sensitivity=plan.sensitivity / plan.count_weight if plan.count_weight else None,
             bounds_epsilon=None if self.bounds_epsilon is None else text(self.bounds_epsilon),
             quantiles=self.bounds.quantiles if isinstance(self.bounds, PrivateBounds) else None,
             spend=spend,
         )
-
-    def _where(self) -> str:
-        if self.groups is None:
-            return ""
-        return ", within its group" if self.groups.sizes == "public" else ", of whatever group"
 
     def _amounts(self, plan: Plan) -> dict[str, str | None]:
         own, whole = text(plan.cost.amount), text(self.cost.amount)
@@ -344,6 +360,10 @@ class Prepared:
         if self.ledger is None:
             notes.append("The cost of this release is not recorded in any ledger.")
         return tuple(notes)
+
+
+def _length(name: Label | None) -> int:
+    return len(str(name))
 
 
 def _missing_note(plan: Plan) -> str:

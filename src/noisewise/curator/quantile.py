@@ -43,8 +43,7 @@ def below(column: Column, grid: Grid) -> tuple[int, int, list[int]]:
 def choose(valid: int, counts: list[int], grid: Grid, wanted: PrivateBounds, epsilon: Decimal, records_per_person: int) -> Bounds:
     """Draw both quantiles, each at half of epsilon. Crossed or equal results widen to adjacent candidates."""
     low, high = (_quantile(counts, valid, q, half(epsilon), records_per_person) for q in wanted.quantiles)
-    if low >= high:
-        low, high = max(high - 1, 0), min(low + 1, grid.size - 1)
+    low, high = (low, high) if low < high else (max(high - 1, 0), min(low + 1, grid.size - 1))
     return Bounds(grid[low], min(grid[high], wanted.upper), outside=wanted.outside)
 
 

@@ -9,13 +9,14 @@ import glob
 import numbers
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from decimal import Decimal
 from functools import reduce
 from pathlib import Path
 from threading import RLock
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar, final
 
 import duckdb
 import numpy as np
@@ -51,10 +52,37 @@ _PARQUET = (".parquet", ".pq")
 _TEXT = ("VARCHAR", "ENUM", "NULL", '"NULL"')
 
 
+@final
+class _Calm:
+    """While anybody is within, no warning is shown or raised: whether one comes may depend on a record, and the caller may have
+    made errors of them. Python's filters are the whole process's: the first to enter puts them aside, the last puts them back.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._within, self._filters = RLock(), 0, warnings.catch_warnings()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._within == 0:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.simplefilter("ignore")
+            self._within += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._within -= 1
+            if self._within == 0:
+                self._filters.__exit__(None, None, None)
+
+
+CALM = _Calm()
+
+
 def shielded(call: Callable[[], T], sentence: str = UNREADABLE, kind: type[NoisewiseError] = RecordsError) -> T:
     """Run an engine; whatever it raises becomes one fixed sentence, since its own words may quote a record."""
     try:
-        with np.errstate(all="ignore"):
+        with CALM, np.errstate(all="ignore"):
             return call()
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -366,25 +394,27 @@ def _pandas(records: Any, columns: Columns) -> Source:
 
 
 def _value(item: Any, wanted: Wanted) -> tuple[float, str | None]:
-    """One Python object as (number, text); (NaN, None) is missing."""
+    """One Python object as (number, text); (NaN, None) is missing, and so is one whose own code fails."""
+    try:
+        return _number_or_text(item, wanted)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # any class: it is the record that raises
+        return np.nan, None
+
+
+def _number_or_text(item: Any, wanted: Wanted) -> tuple[float, str | None]:
     if isinstance(item, str):
-        return np.nan, item if _encodes(item) else None
+        text = str.__str__(item)  # of a subclass too, without running its code
+        text.encode()  # fails for a lone surrogate, which no CSV or Parquet file can hold
+        return np.nan, text
     if isinstance(item, (bool, np.bool_)):
         return (np.nan, str(bool(item)).lower()) if wanted == "text" else (float(item), None)
     if isinstance(item, (complex, np.complexfloating)) and item.imag == 0:  # one complex record makes the others so
         item = float(item.real)
-    if isinstance(item, (numbers.Real, Decimal)):
-        with suppress(TypeError, ValueError):  # a duration, a signalling NaN
-            try:
-                return float(item), None
-            except OverflowError:
-                return float(np.copysign(np.inf, 1 if item > 0 else -1)), None  # type: ignore[operator]
+    if isinstance(item, (numbers.Real, Decimal)):  # a duration and a signalling NaN have no float, and fail
+        try:
+            return float(item), None
+        except OverflowError:
+            return float(np.copysign(np.inf, 1 if item > 0 else -1)), None  # type: ignore[operator]
     return np.nan, None
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # a lone surrogate, which no CSV or Parquet file can hold
-        return False
-    return True

@@ -3,22 +3,25 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any, Protocol, final
 
 import duckdb
 import numpy as np
-from duckdb import ColumnExpression, ConstantExpression, FunctionExpression
+from duckdb import ColumnExpression, ConstantExpression, Expression, FunctionExpression
 
 from noisewise.curator import columns
 from noisewise.curator.csvfile import BROKEN_CSV
 from noisewise.curator.records import UNREADABLE, Source, Wanted, connect, key_of_text, open_columns, shielded
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.lattice import Counts, Lattice, Plain
+from noisewise.model import families
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
 
-VALUE, GROUP = ColumnExpression("value"), ColumnExpression("belongs")
+VALUE, WITHIN, GROUP = ColumnExpression("value"), ColumnExpression("within"), ColumnExpression("belongs")
 COUNT = FunctionExpression("count")
 Sums = tuple[int, list[int]]
 """n and, for each statistic, the sum of the records' integer contributions less their offsets."""
@@ -67,14 +70,16 @@ class Held:
     def sums(self, lattice: Lattice) -> list[Sums]:
         if isinstance(lattice, Counts):
             return self._label_counts(lattice.family)
-        named = [part.alias(f"k{j}") for j, part in enumerate(lattice.integers(VALUE, columns))]
-        totals = [FunctionExpression("sum", ColumnExpression(f"k{j}")) for j in range(len(named))]
+        d = len(lattice.step)
+        totals = [FunctionExpression("sum", ColumnExpression(f"k{j}")) for j in range(d)]
         if self.groups is None:
-            ((n, *sums),) = self._rows(lambda records: records.select(*named).aggregate([COUNT, *totals]))
+            ((n, *sums),) = self._rows(lambda records: _integers(records, lattice).aggregate([COUNT, *totals]))
             return [(n, [int(total or 0) for total in sums])]  # the sum over no records is NULL
-        rows = self._rows(lambda records: self._listed(records).select(GROUP, *named).aggregate([GROUP, COUNT, *totals], "belongs"))
+        rows = self._rows(
+            lambda records: _integers(self._listed(records), lattice, GROUP).aggregate([GROUP, COUNT, *totals], "belongs")
+        )
         found = {group: (int(n), [int(total) for total in sums]) for group, n, *sums in rows}
-        return [found.get(group, (0, [0] * len(named))) for group in self.groups]
+        return [found.get(group, (0, [0] * d)) for group in self.groups]
 
     def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
         index = columns.floor((VALUE - lower) * (1 / width)) + 1.0
@@ -121,6 +126,20 @@ class Held:
         return shielded(run, self.fault)
 
 
+def _integers(records: duckdb.DuckDBPyRelation, lattice: Lattice, *kept: Expression) -> duckdb.DuckDBPyRelation:
+    """A record's whole numbers as columns k0, k1, ...; one whose statistic fails is a missing record."""
+    if not isinstance(lattice, Plain) or type(lattice.family).__module__.startswith(families.__name__):  # ours cannot fail
+        return records.select(*kept, *[part.alias(f"k{j}") for j, part in enumerate(lattice.integers(VALUE, columns))])
+    tried = [columns.attempt(t, WITHIN).alias(f"t{j}") for j, t in enumerate(lattice.family.statistic(WITHIN, columns))]
+    found = tuple(ColumnExpression(f"t{j}") for j in range(len(tried)))
+    failed = reduce(or_, [t.isnull() for t in found])
+    missing = [int(part[0]) for part in lattice.integers(np.array([np.nan]))]
+    parts = zip(missing, lattice.rounded(VALUE, found, columns), strict=True)
+    named = [columns.where(failed, whole, part).alias(f"k{j}") for j, (whole, part) in enumerate(parts)]
+    records = records.select(*kept, VALUE, lattice.within(VALUE, columns).alias("within"))
+    return records.select(*kept, VALUE, *tried).select(*kept, *named)
+
+
 def check_labels(family: Family, groups: tuple[Label, ...] | None) -> tuple[tuple[str | float, ...], tuple[str, ...] | None]:
     """What each label and each group is matched by; refused where two are matched by the same."""
     labels = _label_keys(family.labels) if isinstance(family, Categorical) else ()
@@ -150,11 +169,9 @@ def rehearse(lattice: Lattice) -> None:
         return
     x = np.concatenate([np.linspace(lattice.lower, lattice.upper, 513), [0.0, -1.0, np.nan, np.inf, -np.inf]])
     try:
-        parts = lattice.integers(VALUE, columns)
-        with connect() as connection:
+        with connect() as connection, np.errstate(all="ignore"):
             values = connection.sql("SELECT unnest(?::DOUBLE[]) AS value", params=[x.tolist()])
-            found = np.array(values.select(*parts).fetchall())
-        with np.errstate(all="ignore"):
+            found = np.array(_integers(values, lattice).fetchall())
             same = np.abs(found - np.stack(lattice.integers(x), axis=-1)).max() <= 1
     except (AttributeError, TypeError, ValueError, duckdb.Error):
         same = False

@@ -78,19 +78,33 @@ class Plain(Lattice):
         return (0,) * len(self.low) if self.redact else self.low
 
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
-        present = ~xp.isnan(x)
-        if self.family.bounded:  # a Bernoulli record that is neither 0 nor 1 is missing
-            present = present & ((x == self.lower) | (x == self.upper))
-        known = xp.where(present, x, self.lower if self.missing is None else self.missing)
-        value = xp.where(known < self.lower, self.lower, xp.where(known > self.upper, self.upper, known))
+        return self.rounded(x, self.family.statistic(self.within(x, xp), xp), xp)
+
+    def within(self, x: Any, xp: Namespace = np) -> Any:
+        """The value within the bounds that a record's statistic is taken of, whatever the record."""
+        known = self._known(x, xp)
+        return xp.where(known < self.lower, self.lower, xp.where(known > self.upper, self.upper, known))
+
+    def rounded(self, x: Any, statistic: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """The integers of a record x, given the statistic of the value within the bounds."""
         if self.redact:
-            counts = present & (known >= self.lower) & (known <= self.upper)
+            known = self._known(x, xp)
+            counts = self._present(x, xp) & (known >= self.lower) & (known <= self.upper)
         columns = []
-        for t, step, lo, hi in zip(self.family.statistic(value, xp), self.steps, self.low, self.high, strict=True):
+        for t, step, lo, hi in zip(statistic, self.steps, self.low, self.high, strict=True):
             k = xp.floor(xp.where(xp.isfinite(t), t, lo * step) * (1 / step) + 0.5)
             k = xp.astype(xp.where(k < lo, float(lo), xp.where(k > hi, float(hi), k)), "int64")
             columns.append(xp.where(counts, k, 0) if self.redact else k - lo)
         return tuple(columns)
+
+    def _present(self, x: Any, xp: Namespace) -> Any:
+        present = ~xp.isnan(x)
+        if self.family.bounded:  # a Bernoulli record that is neither 0 nor 1 is missing
+            present = present & ((x == self.lower) | (x == self.upper))
+        return present
+
+    def _known(self, x: Any, xp: Namespace) -> Any:
+        return xp.where(self._present(x, xp), x, self.lower if self.missing is None else self.missing)
 
 
 @final

@@ -5,16 +5,26 @@ the same people. An epsilon counts as rho = epsilon^2/2 (their Proposition 1.4);
 """
 
 import math
+import re
 from dataclasses import dataclass
-from decimal import Context, Decimal, Inexact, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow
+from functools import lru_cache
 from numbers import Real
 from typing import Any, Literal, final
+
+import numpy as np
 
 from noisewise.errors import UnsupportedCombination
 
 DIGITS = 50
 """Of a cost. With its size between 1e-100 and 1e100, sums of any number of them, or of their squares, are exact in 600."""
-_EXACT = Context(prec=600, traps=[InvalidOperation, Inexact])
+_FAULTS = [InvalidOperation, DivisionByZero, Overflow]
+_EXACT = Context(prec=600, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999, capitals=1, clamp=0, traps=[*_FAULTS, Inexact])
+_ROUNDED = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999, capitals=1, clamp=0, traps=_FAULTS)
+"""For what need not be exact. The caller's own decimal context has no say in either."""
+NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?")
+"""A number as people write it. Python would also take 1_0, or digits of other scripts."""
+_LEAST, _MOST = Decimal("1e-100"), Decimal("1e100")
 Number = float | int | str | Decimal
 Currency = Literal["epsilon", "rho"]
 
@@ -23,15 +33,30 @@ def exact_epsilon(value: Number, name: str = "epsilon", digits: int = DIGITS) ->
     """epsilon as the decimal that a person wrote: 0.1 is one tenth, not the nearest binary fraction."""
     if isinstance(value, bool) or not isinstance(value, (str, Real, Decimal)):  # not shown: it may be a column given by mistake
         raise ValueError(f"{name} must be a number, got {type(value).__name__}.")
-    try:
-        epsilon = value if isinstance(value, Decimal) else Decimal(repr(float(value)) if isinstance(value, float) else str(value))
-    except InvalidOperation:
-        raise ValueError(f"{name} must be a number with a decimal point, such as 0.5; got {value!r}.") from None
-    if not epsilon.is_finite() or epsilon <= 0:
+    epsilon = _decimal(value, name)
+    if not epsilon.is_finite() or not epsilon > 0:
         raise ValueError(f"{name} must be a positive number, got {value}; smaller is more private, and 0 would release nothing.")
-    if not Decimal("1e-100") < epsilon < Decimal("1e100") or len(epsilon.as_tuple().digits) > digits:
+    if not _LEAST < epsilon < _MOST or len(epsilon.as_tuple().digits) > digits:
         raise ValueError(f"{name} must lie between 1e-100 and 1e100 and have at most {digits} digits.")
     return epsilon
+
+
+def is_zero(value: object, name: str) -> bool:
+    """Whether a person wrote 0, in whatever way."""
+    return isinstance(value, (str, Real, Decimal)) and not isinstance(value, bool) and not _decimal(value, name)
+
+
+def _decimal(value: str | Real | Decimal, name: str) -> Decimal:
+    """The decimal that a person wrote."""
+    if isinstance(value, Decimal):
+        return value
+    written = repr(float(value)) if isinstance(value, float) else str(value)
+    try:
+        if isinstance(value, str) and NUMERAL.fullmatch(value) is None:
+            raise InvalidOperation
+        return Decimal(written, _EXACT)
+    except InvalidOperation:
+        raise ValueError(f"{name} must be a number with a decimal point, such as 0.5; got {value!r}.") from None
 
 
 @final
@@ -72,6 +97,18 @@ def exact_delta(value: Number) -> Decimal:
     return delta
 
 
+@lru_cache
+def implied_epsilon(rho: Decimal, delta: Decimal) -> float:
+    """The epsilon that rho implies with delta (Canonne, Kamath & Steinke 2020, Proposition 12), to about five digits.
+
+    It is the least over a > 1 of a rho + log(1/(a delta))/(a - 1) + log(1 - 1/a).
+    """
+    excess = np.logspace(-8, 60, 100_001)  # a - 1
+    log_a = np.log1p(excess)
+    least = (1 + excess) * float(rho) + (-math.log(float(delta)) - log_a) / excess + np.log(excess) - log_a
+    return float(least.min())
+
+
 def compose(*amounts: Decimal) -> Decimal:
     """The cost of several releases about the same people, all in one currency: their exact sum."""
     total = Decimal(0)
@@ -81,7 +118,7 @@ def compose(*amounts: Decimal) -> Decimal:
 
 
 def half(amount: Decimal) -> Decimal:
-    """Exactly half, whatever decimal context the caller has set."""
+    """Exactly half."""
     return _EXACT.divide(amount, Decimal(2))
 
 
@@ -90,17 +127,27 @@ def remaining(limit: Decimal, spent: Decimal) -> Decimal:
     return _EXACT.subtract(limit, spent)
 
 
+def quotient(amount: Decimal | int, by: Decimal | int) -> float:
+    """amount / by, rounded to the nearest float or its neighbour."""
+    return float(_ROUNDED.divide(Decimal(amount), Decimal(by)))
+
+
 def text(amount: Decimal) -> str:
     """The decimal in plain digits, without an exponent or trailing zeros."""
     plain = format(amount, "f")
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
+def within(found: float, cost: Decimal) -> bool:
+    """Whether a float is at most the cost, exactly."""
+    return Decimal.from_float(found) <= cost
+
+
 def smallest_scale(measurement: Any, distance: float, cost: Decimal, start: float) -> float:
     """The smallest float for which OpenDP's map of `measurement(scale)` stays within the cost at the given distance."""
 
     def certified(scale: float) -> bool:
-        return Decimal(measurement(scale).map(distance)) <= cost
+        return within(measurement(scale).map(distance), cost)
 
     if not 0 < start < math.inf:
         raise UnsupportedCombination("the noise for this cost is beyond 64-bit numbers; raise it, or narrow the bounds.")

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.mechanism.privacy import Cost, smallest_scale
+from noisewise.mechanism.privacy import Cost, quotient, smallest_scale, within
 
 INT64 = 2**63
 MOST_SUM = 2**62
@@ -44,7 +44,7 @@ def _noisy_min(scale: float) -> Any:
 
 def laplace_scale(sensitivity: int, epsilon: Decimal) -> float:
     """The smallest scale, in lattice steps, at which integer Laplace noise is certified epsilon-private."""
-    start = float(Decimal(sensitivity) / epsilon)
+    start = quotient(sensitivity, epsilon)
     _check_size(start)
     return smallest_scale(_laplace, sensitivity, epsilon, start)
 
@@ -73,15 +73,15 @@ def concentrated_within(epsilon: Decimal, delta: Decimal) -> Cost:
     profile = dp.c.make_zCDP_to_approxDP(_gaussian(1.0))
 
     def certified(rho: Decimal) -> bool:
-        return Decimal(profile.map(math.sqrt(2 * float(rho)) * ABOVE).epsilon(float(delta) / ABOVE)) <= epsilon
+        return within(profile.map(math.sqrt(2 * float(rho)) * ABOVE).epsilon(float(delta) / ABOVE), epsilon)
 
-    log = -float(delta.ln())
+    log = -math.log(float(delta))
     start = (math.sqrt(log + float(epsilon)) - math.sqrt(log)) ** 2  # by the looser formula
     low, high = _six_digits(start / 2), _six_digits(start * 8)
     if not certified(low) or certified(high):
         raise UnsupportedCombination("epsilon and delta are too small or too large to convert; give --rho instead.")
     for _ in range(40):
-        middle = _six_digits(float(low + high) / 2)
+        middle = _six_digits((float(low) + float(high)) / 2)
         low, high = (middle, high) if certified(middle) else (low, middle)
     return Cost("rho", low)
 
@@ -113,5 +113,5 @@ def private_argmin(scores: Sequence[int], sensitivity: int, epsilon: Decimal) ->
     OpenDP adds exponential noise for this (permute-and-flip, McKenna and Sheldon 2020), which is never worse than the
     exponential mechanism of Smith (2011) at the same epsilon.
     """
-    start = float(2 * Decimal(sensitivity) / epsilon)
+    start = quotient(2 * sensitivity, epsilon)
     return int(_noisy_min(smallest_scale(_noisy_min, sensitivity, epsilon, start))(list(scores)))
