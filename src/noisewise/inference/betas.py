@@ -42,9 +42,11 @@ class Betas:
 
     def fewer(self) -> "Betas":
         """Some hundred Betas in place of all: neighbours become one of the same mean and variance."""
-        total = np.cumsum(self.weight, axis=1)
-        share = np.clip((total - self.weight / 2) / total[:, -1:], LEAST, 1 - LEAST)
-        level = EVEN * share + TAILS * special.logit(share) + np.minimum(self.mean * (1 / self.spread - 1), FEW)
+        below = np.cumsum(self.weight, axis=1)
+        share = np.clip((below - self.weight / 2) / below[:, -1:], LEAST, 1 - LEAST)
+        total = 1 / self.spread - 1
+        level = EVEN * share + TAILS * special.logit(share)
+        level += np.minimum(self.mean * total, FEW) - np.minimum(self.rest * total, FEW)
         return self.merge((level - level.min(axis=1, keepdims=True)).astype(np.int64))
 
     def merge(self, to: IntArray) -> "Betas":

@@ -20,26 +20,32 @@ import numpy as np
 from scipy import fft, special
 
 from noisewise.inference.betas import Betas
+from noisewise.inference.evidence import Evidence
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.priors import Dirichlet, Prior
 
 CUT = 32.0
 """A count e^-32 as likely as the likeliest is left out."""
 LADDER = 40
-FINE = 192
-"""Points of a ladder that finds where a count lies, and of one that its bins follow."""
+FINE, OF_MANY_FINE = 192, 64
+"""Points of a ladder that finds where a count lies, and of one that its bins follow (with more than 2 BLOCK categories)."""
 ONE_BY_ONE = 4096
-LONGEST, SHORTEST, WORK = 1 << 15, 1 << 10, 1 << 23
+LONGEST, SHORTEST, WORK = 1 << 14, 1 << 10, 1 << 23
 """Points of the lattice, at most and at least, and at most for all categories together."""
 BLOCK = 32
 """Categories whose transforms are held at once."""
-EVERY, TOTALS, OF_MANY, MATTERS = 128, 48, 14, 16.0
+EVERY, TOTALS, OF_MANY, MATTERS = 64, 32, 14, 16.0
 """An unknown n: so many values are summed over one by one; of more, so many evenly spaced (fewer with more categories than
 BLOCK, whose sum has a smooth law). Values e^-16 as likely as the likeliest are left out."""
+ROUNDING = 1e-17
+"""Of a Fourier transform, for each of its points and beside its largest value."""
+MOST_ERROR = 0.01
+BINNED = 1e-3
+"""Total variation that bins and their lattice may cost; measured against counts summed one by one."""
 FLOOR = 1e-13
 """What is smaller, beside the largest, is rounding in the Fourier transform."""
-TILTS = 8
-ROUNDS = 40
+TILTS, OF_MANY_TILTS = 8, 3
+ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +78,22 @@ class Factors:
 
     def mode(self, tilt: float) -> FloatArray:
         """About where f_j e^(tilt s) is largest away from 0, a whole number."""
+        # log f_j rises by log((a + s)/(s + 1)) from s to s + 1, but for the noise; that is at most (a - 1)/s.
         b = self.a - 1
         with np.errstate(all="ignore"):
             if self.gaussian:
                 u = self.y / self.scale + tilt * self.scale
-                found = self.scale * (u + np.sqrt(np.maximum(u * u + 4 * b, 0.0))) / 2
-                found = np.where(u < -1e4 * np.sqrt(np.abs(b) + 1), -b * self.scale / u, found)
+                low = np.maximum(self.scale * u, 0.0)
+                high = self.scale * (u + np.sqrt(np.maximum(u * u + 4 * b, 0.0))) / 2
+                high = np.where(u < -1e4 * np.sqrt(np.abs(b) + 1), -b * self.scale / u, high)
+                found = high
+                for _ in range(50 if np.any(b > 0) else 0):
+                    found = (low + high) / 2
+                    rises = np.log((self.a + found) / (found + 1)) + (u - found / self.scale) / self.scale > 0
+                    low, high = np.where(rises, found, low), np.where(rises, high, found)
+                found = np.where(b > 0, found, high)
             else:
-                after, before = b / (1 / self.scale - tilt), b / (-1 / self.scale - tilt)
+                after, before = ((self.a - np.exp(c)) / np.expm1(c) for c in (1 / self.scale - tilt, -1 / self.scale - tilt))
                 after = np.where(tilt >= 1 / self.scale, np.inf, after)
                 before = np.where(tilt >= -1 / self.scale, np.inf, before)
                 found = np.maximum(np.minimum(self.y, before), np.where(b > 0, after, -np.inf))
@@ -90,7 +104,7 @@ def log_rising(a: FloatArray, s: FloatArray) -> FloatArray:
     """log of Gamma(a + s)/s!, to an absolute error of 10^-8 or so at any s: by Stirling's series where s is large."""
     first, second = a + s, np.maximum(s, 0.0) + 1
     with np.errstate(all="ignore"):
-        small = special.gammaln(np.minimum(first, 1e7)) - special.gammaln(np.minimum(second, 1e7))
+        small = special.gammaln(first) - special.gammaln(second)
         if np.all(s < 1e5):
             return np.asarray(small)
         large = (a - 1) * (np.log(second) - 1) + (first - 0.5) * np.log1p((a - 1) / second)
@@ -124,7 +138,7 @@ def look(factors: Factors, tilt: float) -> Windows:
     """Two ladders, from 0 to anything and then within what the first found."""
     anchor = factors.mode(tilt)
     width = factors.scale if factors.gaussian else factors.scale * 2
-    curved = (anchor + 1) / np.sqrt(np.maximum(factors.a - 1, 1e-9))
+    curved = np.sqrt(anchor + 1) * np.sqrt((anchor + factors.a) / np.maximum(factors.a - 1, 1e-9))
     fine = np.maximum(np.minimum(width, curved), 1.0) / 4
     low, high = -anchor, np.minimum(factors.most - anchor, 1e3 * (factors.scale + anchor + 10 + factors.a))
     for _ in range(2):
@@ -190,12 +204,15 @@ def _settle_total(factors: Factors, weight: "LogWeight") -> Windows:
     low, high = 0.0, math.inf
     n = max(float(np.sum(np.maximum(factors.y, 0.0))), 1.0)
     found = look(factors, weight.slope(n))
-    for _ in range(200):
+    for trial in range(200):
         gap = found.sum - n
-        if abs(gap) <= found.sd / 4:
+        if abs(gap) <= found.sd / 20:
             break
-        low, high = (n, high) if gap > 0 else (low, n)
-        n = found.sum if low < found.sum < high and _ < 8 else (4 * n + 1 if math.isinf(high) else (math.sqrt((low + 1) * (high + 1)) - 1))
+        low, high = (low, n) if gap < 0 else (n, high)  # a tilt without a mean is too much, too
+        if trial < 8 and low < found.sum < high:
+            n = found.sum
+        else:
+            n = n * n + 4 if math.isinf(high) else math.sqrt(low + 1) * math.sqrt(high + 1) - 1
         if not low < n < high:
             break
         found = look(factors, weight.slope(n))
@@ -253,7 +270,8 @@ class Convolution:
             folded = np.zeros((len(mass), turns * length))
             folded[:, : mass.shape[1]] = mass
             return np.asarray(fft.rfft(folded.reshape(len(mass), turns, length).sum(axis=1)))
-        edge = np.concatenate([self.node[rows] - self.width[rows] / 2, (self.node + self.width / 2)[rows, -1:]], axis=1)
+        node, width = self.node[rows], self.width[rows]
+        edge = np.concatenate([node - width / 2, node[:, -1:] + width[:, -1:] / 2], axis=1)
         return np.asarray(fft.rfft(np.stack([_spread(*one, self.spacing, length) for one in zip(edge, mass, strict=True)])))
 
     def at(self, law: FloatArray, total: FloatArray) -> FloatArray:
@@ -266,34 +284,39 @@ class Convolution:
         share, k = place - left, np.mod(left, self.length).astype(np.int64)
         return np.maximum(law[rows, k] * (1 - share) + law[rows, (k + 1) % self.length] * share, 0.0)
 
-    def betas(self) -> Betas:
-        """The law of each probability."""
+    def betas(self) -> tuple[Betas, float]:
+        """The law of each probability, and the relative error of the Fourier transforms."""
         k = len(self.a)
         blocks = [slice(i, min(i + BLOCK, k)) for i in range(0, k, BLOCK)]
         products = [np.prod(self.transform(block), axis=0) for block in blocks]
         before, after = _others(np.stack(products))
-        parts = []
+        parts, error = [], 0.0
         for i, block in enumerate(blocks):
             left, right = _others(self.transform(block))
             rest = fft.irfft(left * right * (before[i] * after[i]), self.length)
-            parts.append(self._marginals(block, rest))
+            part, lost = self._marginals(block, rest)
+            parts.append(part)
+            error = max(error, lost)
         size = max(part.weight.shape[1] for part in parts)
-        return Betas(*(np.concatenate([_padded(getattr(p, name), size) for p in parts]) for name in ("weight", "mean", "rest", "spread")))
+        names = ("weight", "mean", "rest", "spread")
+        return Betas(*(np.concatenate([_padded(getattr(part, name), size) for part in parts]) for name in names)), error
 
-    def _marginals(self, block: slice, rest: FloatArray) -> Betas:
+    def _marginals(self, block: slice, rest: FloatArray) -> tuple[Betas, float]:
         a, node, start = self.a[block], self.node[block], self.start[block]
         others = self.total[None, :, None] - node[:, None, :]  # (B, totals, M)
         weight = self.mass[block][:, None, :] * np.where(others > -self.spacing, self.at(rest, others), 0.0)
         scale = weight.sum(axis=2, keepdims=True)
+        with np.errstate(all="ignore"):
+            lost = ROUNDING * self.length * rest.max(axis=1)[:, None] / scale[:, :, 0] * np.exp(self.log_weight)
         weight = weight / np.where(scale > 0, scale, 1.0) * np.exp(self.log_weight)[:, None] * (scale > 0)
         count = np.broadcast_to((start[:, None] + node)[:, None, :], weight.shape)
         other = np.maximum(others, 0.0) + (self.start.sum() - start)[:, None, None]
         first, second = a[:, None, None] + count, (self.a.sum() - a)[:, None, None] + other
         rows = (-1, node.shape[1])
         found = Betas.of(weight.reshape(rows), first.reshape(rows), second.reshape(rows)).fewer()
-        if self.total.size == 1:
-            return found
-        return found.rows_as_one(len(a)).fewer()
+        if self.total.size > 1:
+            found = found.rows_as_one(len(a)).fewer()
+        return found, float(np.nan_to_num(lost, nan=np.inf).max())
 
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws of the counts, (size, K): one category after the other, given the sum of those that are left."""
@@ -319,9 +342,10 @@ class Convolution:
         Proposals are from f_j with a tilt of the slope that the law has there, one for each of some groups of sums.
         """
         node, mass = self.node[j], self.mass[j]
+        tilts = TILTS if len(self.a) <= 2 * BLOCK else OF_MANY_TILTS
         rank = np.argsort(np.argsort(left))
-        group = rank * TILTS // left.size
-        middle = np.sort(left)[np.minimum((np.arange(TILTS) * 2 + 1) * left.size // (2 * TILTS), left.size - 1)]
+        group = rank * tilts // left.size
+        middle = np.sort(left)[np.minimum((np.arange(tilts) * 2 + 1) * left.size // (2 * tilts), left.size - 1)]
         mean = float(mass @ node)
         reach = max(float(np.sqrt(mass @ (node - mean) ** 2)), self.spacing)
         with np.errstate(all="ignore"):
@@ -332,10 +356,10 @@ class Convolution:
             table = np.exp(table - table.max(axis=1, keepdims=True))
             cumulative = np.cumsum(table, axis=1)
             cumulative /= cumulative[:, -1:]
-        bound = np.array([self._most(law, left[group == g], node, tilt[g], middle[g]) for g in range(TILTS)])
+        bound = np.array([self._most(law, left[group == g], node, tilt[g], middle[g]) for g in range(tilts)])
         picked = np.full(left.size, -1)
         open_rows = np.arange(left.size)
-        stacked = (cumulative + np.arange(TILTS)[:, None]).ravel()
+        stacked = (cumulative + np.arange(tilts)[:, None]).ravel()
         for _ in range(ROUNDS):
             here = group[open_rows]
             found = np.searchsorted(stacked, here + rng.random(open_rows.size))
@@ -414,7 +438,9 @@ def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convol
             high = np.clip(left - (low.sum() - low), low, high)
     size = high - low + 1
     sd = float(np.sqrt(np.minimum(found.variance, size**2 / 4).sum()))
-    need = min(float(size.sum()), 10 * sd + 0.7 * float(size.max()))
+    need = float(size.sum())
+    if need > ONE_BY_ONE:  # the rest of the sum's law, beyond one period, is below 10^-10
+        need = min(need, max(10 * sd + 0.7 * float(size.max()), ONE_BY_ONE))
     k = len(factors.a)
     longest = min(max(WORK // k, SHORTEST), LONGEST)
     if need <= longest and size.max() <= ONE_BY_ONE and k * size.max() <= 2 * WORK:
@@ -422,7 +448,7 @@ def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convol
     else:
         spacing = max(need / longest, 1.0 + 1e-9)
         fine = np.maximum(np.sqrt(found.variance), 4.0) / 8
-        edge = np.round(_ladders(found.anchor, fine, low, high + 1, FINE)) - low[:, None]
+        edge = np.round(_ladders(found.anchor, fine, low, high + 1, FINE if k <= 2 * BLOCK else OF_MANY_FINE)) - low[:, None]
         edge[:, -1] = size
     width = np.diff(edge, axis=1)
     node = (edge[:, :-1] + edge[:, 1:] - 1) / 2
@@ -433,7 +459,7 @@ def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convol
     length = int(fft.next_fast_len(math.ceil(need / spacing), real=True))
     start = found.anchor + low
     about = float(((mass * node).sum(axis=1)).sum())
-    made = Convolution(factors.a, start, np.where(width > 0, node, 0.0), width, mass, spacing, length, np.array([about]), np.zeros(1))
+    made = Convolution(factors.a, start, node, width, mass, spacing, length, np.array([about]), np.zeros(1))
     if n is not None:
         exactly = float(int(n) - anchors - sum(int(one) for one in low))
         return replace(made, total=np.array([exactly]))
@@ -461,3 +487,21 @@ def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> 
     if stride > 1 and made.start.sum() + total[chosen[0]] < 0.5:
         log_weight[0] -= math.log(2)  # the trapezoidal rule, from its end
     return {"total": total[chosen], "log_weight": log_weight}
+
+
+def solve(evidence: Evidence, concentration: FloatArray) -> tuple[Convolution, Betas, float]:
+    """The one group of the evidence: its counts, the law of each probability, and the error of that."""
+    n = float(evidence.n[0]) if evidence.public else None
+    step = evidence.steps if evidence.discrete and evidence.steps is not None else np.ones(1)
+    shape = concentration.shape
+    factors = Factors(
+        evidence.y[0], np.broadcast_to(evidence.scale[0], shape), np.broadcast_to(step, shape), concentration, evidence.gaussian,
+        math.inf if n is None else n,
+    )  # fmt: skip
+    made = convolve(factors, n, evidence.n_prior)
+    betas, error = made.betas()
+    if not made.exact:
+        error += BINNED
+    if not np.isfinite(betas.weight).all() or not (betas.weight.sum(axis=1) > 0).all():
+        error = math.inf
+    return made, betas, error

@@ -8,11 +8,11 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference import baselines, counts, gibbs, line, sheet
+from noisewise.inference import baselines, convolution, counts, gibbs, line, sheet
 from noisewise.inference.evidence import Evidence, gather, likeness
 from noisewise.inference.posterior import QUANTILES, Posterior, View
 from noisewise.inference.problem import Problem, check_prior
-from noisewise.inference.views import CountsView, DrawsView, LineBatch, LineView, SheetBatch, SheetView
+from noisewise.inference.views import CountsView, DrawsView, LineBatch, LineView, SheetBatch, SheetView, SummedView
 from noisewise.model.arrays import IntArray
 from noisewise.model.families.categorical import Categorical
 from noisewise.model.priors import Prior
@@ -191,7 +191,7 @@ class _Solver:
         gaussian = all(e.gaussian for e in self.problem.evidence)
         out = []
         if isinstance(family, Categorical):
-            out.append(("exact", "the true counts summed over, no approximation but Monte Carlo"))
+            out.append(("exact", "the true counts summed over"))
         elif d <= 2 and len(family.parameters) <= 2:
             out.append(("exact", "no approximation of the likelihood"))
         if gaussian and len(family.parameters) <= 2 and not isinstance(family, Categorical):
@@ -252,11 +252,16 @@ class _Solver:
 
     def _counts(self, group: int, reason: str) -> View:
         concentration = np.asarray(self.problem.prior_of(group).concentration, dtype=np.float64)  # type: ignore[attr-defined]
-        own = [evidence.take(_rows(group)) for evidence in self.problem.evidence]
-        released = [(evidence.y[0], float(evidence.n[0]) if evidence.public else None, evidence.noise()) for evidence in own]
+        problem = self.problem.take(_rows(group))
+        own = problem.evidence
+        if len(own) == 1:
+            made, betas, error = convolution.solve(own[0], concentration)
+            if error < convolution.MOST_ERROR:
+                return SummedView(problem, made, betas, error, "exact", reason)
+        released = [(e.y[0], float(e.n[0]) if e.public else None, counts.noise_of(e)) for e in own]
         rng = np.random.default_rng(self.seeds.spawn(1)[0])
         chain = counts.sample(released, concentration, rng, self.progress, own[0].n_prior)
-        return CountsView(self.problem.take(_rows(group)), chain, concentration, "exact", reason)
+        return CountsView(problem, chain, concentration, "exact", "the true counts sampled, no approximation but Monte Carlo")
 
     def _naive_counts(self, group: int, reason: str) -> View:
         if len(self.problem.evidence) > 1:

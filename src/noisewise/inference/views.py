@@ -1,4 +1,4 @@
-"""Posteriors as the methods leave them: a line, a sheet, a chain of counts, or plain draws."""
+"""Posteriors as the methods leave them: a line, a sheet, counts summed over or in a chain, or plain draws."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -6,7 +6,9 @@ from functools import cached_property
 import numpy as np
 
 from noisewise.inference import counts, density, diagnostics, sheet
+from noisewise.inference.betas import Betas
 from noisewise.inference.certificate import Certificate
+from noisewise.inference.convolution import Convolution
 from noisewise.inference.counts import Chain
 from noisewise.inference.density import Density
 from noisewise.inference.grid import Grid
@@ -16,6 +18,7 @@ from noisewise.inference.predictive import predictive_tail
 from noisewise.inference.problem import Problem
 from noisewise.inference.sheet import Sheet
 from noisewise.model.arrays import FloatArray
+from noisewise.model.priors import Dirichlet
 
 CHECKED = (0.03, 0.25, 0.5, 0.75, 0.97)
 """Quantiles at which the exact likelihood is computed again with twice the quadrature nodes."""
@@ -161,14 +164,15 @@ class CountsView(View):
     method: str
     reason: str
 
+    @cached_property
+    def _betas(self) -> Betas:
+        return counts.betas(self.chain.counts, self.concentration)
+
     def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        total = self.concentration.sum() + self.chain.counts.sum(axis=2, keepdims=True)
-        mean = (self.concentration + self.chain.counts) / total
-        variance = mean.var(axis=(0, 1)) + (mean * (1 - mean) / (total + 1)).mean(axis=(0, 1))
-        return mean.mean(axis=(0, 1)), np.sqrt(variance)
+        return self._betas.moments
 
     def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
-        return counts.quantiles(self.chain.counts, self.concentration, q)
+        return self._betas.quantiles(q)
 
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         return [counts.draw(self.chain.counts, self.concentration, size, rng)]
@@ -179,6 +183,31 @@ class CountsView(View):
             return Certificate(self.method, self.reason)
         tail = predictive_tail(self.problem)
         return Certificate(self.method, self.reason, chain.error, None, tail, chain.rhat, chain.ess, chain.autocorrelation)
+
+
+@dataclass(frozen=True)
+class SummedView(View):
+    """A categorical's probabilities, the true counts summed over by convolution."""
+
+    problem: Problem
+    convolution: Convolution
+    betas: Betas
+    error: float
+    method: str
+    reason: str
+
+    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
+        return self.betas.moments
+
+    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
+        return self.betas.quantiles(q)
+
+    def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
+        held = self.convolution.draw(rng, size)
+        return [Dirichlet(self.convolution.a + held).draw(rng, size)]
+
+    def certificate(self) -> Certificate:
+        return Certificate(self.method, self.reason, self.error, None, predictive_tail(self.problem))
 
 
 @dataclass(frozen=True)
