@@ -43,7 +43,7 @@ class Betas:
     def fewer(self) -> "Betas":
         """Some hundred Betas in place of all: neighbours become one of the same mean and variance."""
         below = np.cumsum(self.weight, axis=1)
-        share = np.clip((below - self.weight / 2) / below[:, -1:], LEAST, 1 - LEAST)
+        share = np.clip((below - self.weight / 2) / np.where(below[:, -1:] > 0, below[:, -1:], 1.0), LEAST, 1 - LEAST)
         total = 1 / self.spread - 1
         level = EVEN * share + TAILS * special.logit(share)
         level += np.minimum(self.mean * total, FEW) - np.minimum(self.rest * total, FEW)

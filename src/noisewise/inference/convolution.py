@@ -40,6 +40,7 @@ BLOCK, whose sum has a smooth law). Values e^-16 as likely as the likeliest are 
 ROUNDING = 1e-17
 """Of a Fourier transform, for each of its points and beside its largest value."""
 MOST_ERROR = 0.01
+NEAR = 8.0
 BINNED = 1e-3
 """Total variation that bins and their lattice may cost; measured against counts summed one by one."""
 FLOOR = 1e-13
@@ -135,13 +136,13 @@ class Windows:
 
 
 def look(factors: Factors, tilt: float) -> Windows:
-    """Two ladders, from 0 to anything and then within what the first found."""
+    """Ladders from 0 to anything, and then within what the one before found until that is no longer much less."""
     anchor = factors.mode(tilt)
     width = factors.scale if factors.gaussian else factors.scale * 2
     curved = np.sqrt(anchor + 1) * np.sqrt((anchor + factors.a) / np.maximum(factors.a - 1, 1e-9))
     fine = np.maximum(np.minimum(width, curved), 1.0) / 4
     low, high = -anchor, np.minimum(factors.most - anchor, 1e3 * (factors.scale + anchor + 10 + factors.a))
-    for _ in range(2):
+    for trial in range(4):
         away = np.round(_ladders(anchor, fine, low, high, LADDER))
         value = factors.log(anchor, away) + tilt * away
         top = value.max(axis=1, keepdims=True)
@@ -150,6 +151,8 @@ def look(factors: Factors, tilt: float) -> Windows:
         rows = np.arange(len(anchor))
         low = away[rows, np.maximum(first - 1, 0)]
         high = away[rows, np.minimum(last + 1, away.shape[1] - 1)]
+        if trial > 0 and np.all(16 * (high - low) > np.ptp(away, axis=1)):
+            break
     before = np.concatenate([away[:, :1] - 1, away[:, :-1]], axis=1)
     after = np.concatenate([away[:, 1:], away[:, -1:] + 1], axis=1)
     weight = np.exp(value - top) * (after - before)
@@ -306,17 +309,32 @@ class Convolution:
         others = self.total[None, :, None] - node[:, None, :]  # (B, totals, M)
         weight = self.mass[block][:, None, :] * np.where(others > -self.spacing, self.at(rest, others), 0.0)
         scale = weight.sum(axis=2, keepdims=True)
+        share = np.exp(self.log_weight - self.log_weight.max())
+        share /= share.sum()
         with np.errstate(all="ignore"):
-            lost = ROUNDING * self.length * rest.max(axis=1)[:, None] / scale[:, :, 0] * np.exp(self.log_weight)
-        weight = weight / np.where(scale > 0, scale, 1.0) * np.exp(self.log_weight)[:, None] * (scale > 0)
+            lost = np.minimum(np.nan_to_num(ROUNDING * self.length * rest.max(axis=1)[:, None] / scale[:, :, 0], nan=1.0), 1.0)
+        error = float((lost @ share).max())
+        weight = weight / np.where(scale > 0, scale, 1.0) * share[:, None] * (scale > 0)
         count = np.broadcast_to((start[:, None] + node)[:, None, :], weight.shape)
         other = np.maximum(others, 0.0) + (self.start.sum() - start)[:, None, None]
+        if not self.exact:
+            error += self._blurred(weight, count, other, self.a.sum() - a)
         first, second = a[:, None, None] + count, (self.a.sum() - a)[:, None, None] + other
         rows = (-1, node.shape[1])
         found = Betas.of(weight.reshape(rows), first.reshape(rows), second.reshape(rows)).fewer()
         if self.total.size > 1:
             found = found.rows_as_one(len(a)).fewer()
-        return found, float(np.nan_to_num(lost, nan=np.inf).max())
+        return found, error
+
+    def _blurred(self, weight: FloatArray, count: FloatArray, other: FloatArray, concentration: FloatArray) -> float:
+        """What the lattice may cost where all other counts together are near 0, where theirs is a steep law."""
+        near = (other < NEAR * self.spacing) & (concentration < 1)[:, None, None]
+        held = (weight * near).sum(axis=(1, 2))
+        if self.total.size > 1:
+            return float(held.max())
+        mean = (weight * count).sum(axis=(1, 2), keepdims=True)
+        sd = np.sqrt((weight * ((count - mean) / self.spacing) ** 2).sum(axis=(1, 2)))
+        return float((held / np.maximum(sd, 1.0)).max())
 
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
         """Draws of the counts, (size, K): one category after the other, given the sum of those that are left."""
@@ -476,8 +494,11 @@ def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> 
     first = max(math.floor(about / made.spacing) - made.length // 2, 0)
     total = np.arange(first, first + made.length) * made.spacing
     held = made.at(law[None], total[None])[0]
+    n = made.start.sum() + total
+    if not made.exact:
+        n = np.maximum(n, made.spacing / 2)  # the first cell is more than 0
     with np.errstate(all="ignore"):
-        log_weight = np.log(np.where(held > FLOOR * held.max(), held, 0.0)) + weight(made.start.sum() + total) - tilt * (total - about)
+        log_weight = np.log(np.where(held > FLOOR * held.max(), held, 0.0)) + weight(n) - tilt * (total - about)
     log_weight = np.nan_to_num(log_weight - np.nanmax(log_weight), nan=-np.inf)
     within = np.flatnonzero(log_weight > -MATTERS)
     size = within[-1] - within[0] + 1
@@ -502,6 +523,5 @@ def solve(evidence: Evidence, concentration: FloatArray) -> tuple[Convolution, B
     betas, error = made.betas()
     if not made.exact:
         error += BINNED
-    if not np.isfinite(betas.weight).all() or not (betas.weight.sum(axis=1) > 0).all():
-        error = math.inf
-    return made, betas, error
+    gap = abs(float(betas.moments[0].sum()) - 1)  # the means of all probabilities sum to 1
+    return made, betas, error + gap if math.isfinite(gap) else math.inf

@@ -39,6 +39,8 @@ STRETCH = 2.0
 """Step of the walk in the logarithm of a count."""
 MOST_BETAS = 1 << 15
 """Sweeps, of all chains, that a mixture is made of."""
+EXACT = 2.0**53
+"""Whole numbers up to here are told apart."""
 KEPT = 1 << 24
 """Counts that are kept, at most; beyond, sweeps are thinned."""
 
@@ -149,7 +151,9 @@ def _update(
         noise.kind.endswith("gaussian"),
     )  # fmt: skip
     x = _slice(pair, s[:, i], rng)
-    fresh = rng.binomial(total.astype(np.int64), _beta(a[..., i], a[..., j], total.shape, rng)).astype(float)
+    share = _beta(a[..., i], a[..., j], total.shape, rng)
+    fresh = rng.binomial(np.minimum(total, EXACT).astype(np.int64), share).astype(float)
+    fresh = np.where(total > EXACT, np.floor(total * share), fresh)
     accept = np.log(rng.random(total.shape)) < pair.noise(fresh) - pair.noise(x)
     x = np.where(accept, fresh, x)
     if np.any(a < SMALL):
