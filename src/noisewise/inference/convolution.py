@@ -45,6 +45,7 @@ BINNED = 1e-3
 """Total variation that bins and their lattice may cost; measured against counts summed one by one."""
 FLOOR = 1e-13
 """What is smaller, beside the largest, is rounding in the Fourier transform."""
+STIRLING = 1e5
 TILTS, OF_MANY_TILTS = 8, 3
 ROUNDS = 10
 
@@ -104,13 +105,14 @@ class Factors:
 def log_rising(a: FloatArray, s: FloatArray) -> FloatArray:
     """log of Gamma(a + s)/s!, to an absolute error of 10^-8 or so at any s: by Stirling's series where s is large."""
     first, second = a + s, np.maximum(s, 0.0) + 1
+    few = s < STIRLING
     with np.errstate(all="ignore"):
-        small = special.gammaln(first) - special.gammaln(second)
-        if np.all(s < 1e5):
+        small = special.gammaln(first) - special.gammaln(second) if np.any(few) else 0.0
+        if np.all(few):
             return np.asarray(small)
         large = (a - 1) * (np.log(second) - 1) + (first - 0.5) * np.log1p((a - 1) / second)
         large = large + (1 / first - 1 / second) / 12
-    return np.where(s < 1e5, small, large)
+    return np.where(few, small, large)
 
 
 @dataclass(frozen=True, slots=True)

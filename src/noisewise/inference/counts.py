@@ -31,8 +31,12 @@ ERROR = 0.01
 """Sweeps go on until the Monte Carlo error of every mean is below this share of its sd."""
 UPDATES = 1 << 12
 """Pairs of all chains that move at once; the number of chains follows from it."""
-MOST_UPDATES = 3 << 20
-"""Moves of pairs in all: about two seconds. What is left of the error then stands in the certificate."""
+MOST_WORK = 6 << 20
+"""Densities that are evaluated in all: about two seconds. What is left of the error then stands in the certificate."""
+OF_A_MOVE = 6
+"""Evaluations that a move takes besides those of its slice."""
+LEAST = 16
+"""Sweeps that are kept whatever they cost: fewer tell nothing of how the chain mixes."""
 SMALL = 0.5
 """Below this concentration counts pile up at 0."""
 STRETCH = 2.0
@@ -43,6 +47,13 @@ EXACT = 2.0**53
 """Whole numbers up to here are told apart."""
 KEPT = 1 << 24
 """Counts that are kept, at most; beyond, sweeps are thinned."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What a run has cost so far, the same on every machine."""
+
+    done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +80,23 @@ def sample(
     about = [max(0.0, float(np.round(y.sum()))) if n is None else n for y, n, _ in released]
     states = [start(np.tile(y, (chains, 1)), n, concentration, rng) for (y, _, _), n in zip(released, about, strict=True)]
 
+    work = Work()
+
     def move() -> None:
         for r, (y, n, noise) in enumerate(released):
             known = concentration if len(states) == 1 else concentration + sum(s for other, s in enumerate(states) if other != r)
-            states[r] = sweep(states[r], y, known, noise, rng)
+            states[r] = sweep(states[r], y, known, noise, rng, work)
             if n is None:
-                states[r] = resize(states[r], y, known, noise, rng, n_prior)
+                states[r] = resize(states[r], y, known, noise, rng, n_prior, work)
 
-    each = chains * max(k // 2, 1) * sum(1 if n is not None else 3 for _, n, _ in released) * (1 if np.all(concentration >= SMALL) else 3)
-    most = max(MOST_UPDATES // each, 8)
-    for _ in range(min(BURN_IN, most // 4)):
+    for _ in range(BURN_IN):
         move()
+        if work.done > MOST_WORK / 4:
+            break
     kept: list[FloatArray] = []
-    thin, done, target = 1, 0, min(128, most)
+    thin, done, target = 1, 0, 128
     while True:
-        while done < target:
+        while done < target and (work.done < MOST_WORK or done < LEAST):
             move()
             done += 1
             if done % thin == 0:
@@ -94,12 +107,14 @@ def sample(
         report = _report(counts, concentration)
         if progress is not None:
             progress(min(1.0, (ERROR / max(report.error, 1e-12)) ** 2))
-        if report.error < ERROR or done >= most:
+        if report.error < ERROR or work.done >= MOST_WORK:
             return Chain(report.counts, report.rhat, report.ess, report.autocorrelation * thin, report.error)
-        target = int(min(max(done * 1.3, done * min(4.0, (report.error / ERROR) ** 2 * 1.1)), most))
+        target = int(max(done * 1.3, done * min(4.0, (report.error / ERROR) ** 2 * 1.1)))
 
 
-def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator) -> FloatArray:
+def sweep(
+    s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator, work: "Work | None" = None
+) -> FloatArray:
     """One update of every count; s has shape (chains, K), y and a the same (each chain a problem of its own) or (K,).
 
     Categories of small concentration are mostly near 0, and two of them have nothing to exchange. So each also meets
@@ -108,7 +123,7 @@ def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.ran
     k = y.shape[-1]
     order = rng.permutation(k)
     half = k // 2
-    s = _update(s, order[:half], order[half : 2 * half], y, a, noise, rng)
+    s = _update(s, order[:half], order[half : 2 * half], y, a, noise, rng, work)
     if np.all(a >= SMALL):
         return s
     large = np.argsort(-np.atleast_2d(y).mean(axis=0))[: max(1, k // 8)]
@@ -116,13 +131,14 @@ def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.ran
     small = rng.permutation(rest)
     for start in range(0, small.size, large.size):
         partners = small[start : start + large.size]
-        s = _update(s, partners, rng.permutation(large)[: partners.size], y, a, noise, rng)
+        s = _update(s, partners, rng.permutation(large)[: partners.size], y, a, noise, rng, work)
     return s
 
 
 def resize(
-    s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator, n_prior: Prior | None
-) -> FloatArray:
+    s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator, n_prior: Prior | None,
+    work: "Work | None" = None,
+) -> FloatArray:  # fmt: skip
     """One update of every count and of their sum n, which is not public."""
     n, total = s.sum(axis=1), np.broadcast_to(a, s.shape).sum(axis=1)
     # u given n is Beta(n + 1, A); its logarithm by two gammas, since u is close to 1.
@@ -130,7 +146,7 @@ def resize(
     log_u = -np.log1p(second / first)
     fields = (np.broadcast_to(field, s.shape) for field in (y, a, noise.scales, _steps(noise), log_u[:, None]))
     alone = _Alone(*fields, noise.kind.endswith("gaussian"))
-    moved = _slice(alone, s, rng)
+    moved = _slice(alone, s, rng, work)
     size = moved.sum(axis=1)
     gain = np.log(size + total) - np.log(n + total)
     if n_prior is not None:
@@ -141,8 +157,9 @@ def resize(
 
 
 def _update(
-    s: FloatArray, i: IntArray, j: IntArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator
-) -> FloatArray:
+    s: FloatArray, i: IntArray, j: IntArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator,
+    work: "Work | None",
+) -> FloatArray:  # fmt: skip
     """Move the pairs (i, j) of categories, each at its fixed total."""
     total = s[:, i] + s[:, j]
     step = _steps(noise)
@@ -150,7 +167,7 @@ def _update(
         y[..., i], y[..., j], a[..., i], a[..., j], noise.scales[i], noise.scales[j], step[i], step[j], total,
         noise.kind.endswith("gaussian"),
     )  # fmt: skip
-    x = _slice(pair, s[:, i], rng)
+    x = _slice(pair, s[:, i], rng, work)
     share = _beta(a[..., i], a[..., j], total.shape, rng)
     fresh = rng.binomial(np.minimum(total, EXACT).astype(np.int64), share).astype(float)
     fresh = np.where(total > EXACT, np.floor(total * share), fresh)
@@ -282,7 +299,7 @@ class _Alone:
         return np.maximum(np.ceil(self.y - far), 0.0), np.maximum(np.floor(self.y + far), 0.0)
 
 
-def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator, work: "Work | None") -> FloatArray:
     """Neal's slice sampler with shrinkage, from a bracket that holds the whole slice and depends on its level alone."""
     level = pair.prior(x) + pair.noise(x) - rng.standard_exponential(x.shape)
     low, high = pair.bracket(level)
@@ -291,7 +308,11 @@ def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator) -> F
     active = np.arange(out.size)
     low, high, level, start = low.ravel(), high.ravel(), level.ravel(), x.ravel()
     here = pair.flat()
+    if work is not None:
+        work.done += OF_A_MOVE * active.size
     while active.size:
+        if work is not None:
+            work.done += active.size
         tried = np.floor(low + (high - low + 1) * rng.random(active.size))
         tried = np.minimum(tried, high)
         good = here.prior(tried) + here.noise(tried) >= level
