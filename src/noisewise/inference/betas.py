@@ -19,7 +19,7 @@ STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Betas:
-    """Weighted Betas in rows, their means ascending: mean, 1 - mean, and variance over their product. Each is (rows, M)."""
+    """Weighted Betas in rows: mean, 1 - mean, and variance over their product. Each is (rows, M)."""
 
     weight: FloatArray
     mean: FloatArray
@@ -44,10 +44,15 @@ class Betas:
         """Some hundred Betas in place of all: neighbours become one of the same mean and variance."""
         below = np.cumsum(self.weight, axis=1)
         share = np.clip((below - self.weight / 2) / np.where(below[:, -1:] > 0, below[:, -1:], 1.0), LEAST, 1 - LEAST)
+        level = np.floor(EVEN * share + TAILS * special.logit(share))
         total = 1 / self.spread - 1
-        level = EVEN * share + TAILS * special.logit(share)
-        level += np.minimum(self.mean * total, FEW) - np.minimum(self.rest * total, FEW)
-        return self.merge((level - level.min(axis=1, keepdims=True)).astype(np.int64))
+        for part in (self.mean * total, self.rest * total):  # Betas of a few counts differ in shape
+            level = level * (FEW + 1) + np.floor(np.minimum(part, FEW))
+        order = np.argsort(level, axis=1, kind="stable")
+        ranked = np.take_along_axis(level, order, axis=1)
+        place = np.zeros(level.shape, dtype=np.int64)
+        np.put_along_axis(place, order[:, 1:], np.cumsum(np.diff(ranked, axis=1) > 0, axis=1), axis=1)
+        return self.merge(place)
 
     def merge(self, to: IntArray) -> "Betas":
         """One Beta for all of a row that go to the same place, of their mean and variance."""
@@ -55,7 +60,7 @@ class Betas:
         flat = (to + size * np.arange(len(to))[:, None]).ravel()
 
         def gathered(values: FloatArray) -> FloatArray:
-            return np.bincount(flat, values.ravel(), size * len(to)).reshape(len(to), size)
+            return np.asarray(np.bincount(flat, values.ravel(), size * len(to)), dtype=np.float64).reshape(len(to), size)
 
         weight = gathered(self.weight)
         some = np.where(weight > 0, weight, 1.0)

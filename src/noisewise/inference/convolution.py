@@ -22,7 +22,7 @@ from scipy import fft, special
 from noisewise.inference.betas import Betas
 from noisewise.inference.evidence import Evidence
 from noisewise.model.arrays import FloatArray, IntArray
-from noisewise.model.priors import Dirichlet, Prior
+from noisewise.model.priors import Prior
 
 CUT = 32.0
 """A count e^-32 as likely as the likeliest is left out."""
@@ -99,7 +99,8 @@ class Factors:
                 after = np.where(tilt >= 1 / self.scale, np.inf, after)
                 before = np.where(tilt >= -1 / self.scale, np.inf, before)
                 found = np.maximum(np.minimum(self.y, before), np.where(b > 0, after, -np.inf))
-        return np.round(np.clip(np.nan_to_num(found, nan=0.0, posinf=1e300, neginf=0.0), 0.0, min(self.most, 1e300)))
+        found = np.nan_to_num(found, nan=0.0, posinf=1e300, neginf=0.0)
+        return np.asarray(np.round(np.clip(found, 0.0, min(self.most, 1e300))), dtype=np.float64)
 
 
 def log_rising(a: FloatArray, s: FloatArray) -> FloatArray:
@@ -401,7 +402,7 @@ class Convolution:
         return node[picked] - (width - 1) / 2 + np.floor(width * rng.random(left.size))
 
     def _law(self, law: FloatArray, total: FloatArray) -> FloatArray:
-        return np.where(total > -self.spacing, self.at(law[None], total[None])[0], 0.0)
+        return np.asarray(np.where(total > -self.spacing, self.at(law[None], total[None])[0], 0.0))
 
     def _most(self, law: FloatArray, left: FloatArray, node: FloatArray, tilt: float, middle: float) -> float:
         """log of the most that the law, with the tilt taken off, is at what any of the sums may leave."""
@@ -442,7 +443,7 @@ def _spread(edge: FloatArray, mass: FloatArray, spacing: float, length: int) -> 
     part = below[i] * inside + np.divide(mass[i] * inside**2, 2 * width, out=np.zeros(x.size), where=width > 0)
     integral = twice[i] + part + (into - inside) * below[-1]
     shared = np.diff(integral, 2) / spacing
-    return np.bincount(np.mod(k[1:-1], length), np.maximum(shared, 0.0), length)
+    return np.asarray(np.bincount(np.mod(k[1:-1], length), np.maximum(shared, 0.0), length), dtype=np.float64)
 
 
 def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convolution:
@@ -483,10 +484,11 @@ def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convol
     if n is not None:
         exactly = float(int(n) - anchors - sum(int(one) for one in low))
         return replace(made, total=np.array([exactly]))
-    return replace(made, **_totals(made, weight, found.tilt, about))
+    total, log_weight = _totals(made, weight, found.tilt, about)
+    return replace(made, total=total, log_weight=log_weight)
 
 
-def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> dict[str, FloatArray]:
+def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> tuple[FloatArray, FloatArray]:
     """The sums that matter where n is not public, and their weights."""
     k = len(made.a)
     product = np.ones(made.length // 2 + 1, dtype=np.complex128)
@@ -494,7 +496,7 @@ def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> 
         product = product * np.prod(made.transform(slice(start, start + BLOCK)), axis=0)
     law = fft.irfft(product, made.length)
     first = max(math.floor(about / made.spacing) - made.length // 2, 0)
-    total = np.arange(first, first + made.length) * made.spacing
+    total = np.asarray(np.arange(first, first + made.length) * made.spacing, dtype=np.float64)
     held = made.at(law[None], total[None])[0]
     n = made.start.sum() + total
     if not made.exact:
@@ -509,7 +511,7 @@ def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> 
     log_weight = log_weight[chosen]
     if stride > 1 and made.start.sum() + total[chosen[0]] < 0.5:
         log_weight[0] -= math.log(2)  # the trapezoidal rule, from its end
-    return {"total": total[chosen], "log_weight": log_weight}
+    return total[chosen], log_weight
 
 
 def solve(evidence: Evidence, concentration: FloatArray) -> tuple[Convolution, Betas, float]:

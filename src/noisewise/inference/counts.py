@@ -144,8 +144,8 @@ def resize(
     # u given n is Beta(n + 1, A); its logarithm by two gammas, since u is close to 1.
     first, second = rng.standard_gamma(n + 1), rng.standard_gamma(total)
     log_u = -np.log1p(second / first)
-    fields = (np.broadcast_to(field, s.shape) for field in (y, a, noise.scales, _steps(noise), log_u[:, None]))
-    alone = _Alone(*fields, noise.kind.endswith("gaussian"))
+    alone = _Alone(y, a, noise.scales, _steps(noise), log_u[:, None], noise.kind.endswith("gaussian"))
+    alone = alone.each(lambda field: np.broadcast_to(field, s.shape))
     moved = _slice(alone, s, rng, work)
     size = moved.sum(axis=1)
     gain = np.log(size + total) - np.log(n + total)
@@ -213,11 +213,9 @@ class _Pair:
     gaussian: bool
 
     def _each(self, change: Callable[[FloatArray], FloatArray]) -> "_Pair":
-        changed = map(
-            change,
-            (self.y1, self.y2, self.a1, self.a2, self.scale1, self.scale2, self.step1, self.step2, self.total),
-        )
-        return _Pair(*changed, self.gaussian)
+        y1, y2, a1, a2 = map(change, (self.y1, self.y2, self.a1, self.a2))
+        scale1, scale2, step1, step2 = map(change, (self.scale1, self.scale2, self.step1, self.step2))
+        return _Pair(y1, y2, a1, a2, scale1, scale2, step1, step2, change(self.total), self.gaussian)
 
     def flat(self) -> "_Pair":
         """Every pair of every chain in one row."""
@@ -271,14 +269,16 @@ class _Alone:
 
     def flat(self) -> "_Alone":
         """Every count of every chain in one row."""
-        return self._each(np.ravel)
+        return self.each(np.ravel)
 
     def take(self, rows: NDArray[np.bool_]) -> "_Alone":
         """Some of a flat row."""
-        return self._each(lambda field: field[rows])
+        return self.each(lambda field: field[rows])
 
-    def _each(self, change: Callable[[FloatArray], FloatArray]) -> "_Alone":
-        return _Alone(*map(change, (self.y, self.a, self.scale, self.step, self.log_u)), self.gaussian)
+    def each(self, change: Callable[[FloatArray], FloatArray]) -> "_Alone":
+        """With every field changed."""
+        y, a, scale, step, log_u = map(change, (self.y, self.a, self.scale, self.step, self.log_u))
+        return _Alone(y, a, scale, step, log_u, self.gaussian)
 
     def noise(self, x: FloatArray) -> FloatArray:
         """Log density of the noise, up to a constant; at most 0."""
