@@ -40,11 +40,12 @@ BLOCK, whose sum has a smooth law). Values e^-16 as likely as the likeliest are 
 ROUNDING = 1e-17
 """Of a Fourier transform, for each of its points and beside its largest value."""
 MOST_ERROR = 0.01
-NEAR = 8.0
+NEAR, GAP = 8.0, 10.0
 BINNED = 1e-3
 """Total variation that bins and their lattice may cost; measured against counts summed one by one."""
 FLOOR = 1e-13
 """What is smaller, beside the largest, is rounding in the Fourier transform."""
+_TILTS = np.geomspace(0.5, 5e4, 16)
 STIRLING = 1e5
 TILTS, OF_MANY_TILTS = 8, 3
 ROUNDS = 10
@@ -399,7 +400,7 @@ class Convolution:
             picked[some] = (weight < (rng.random(some.size) * weight[:, -1])[:, None]).sum(axis=1)
         picked = np.minimum(picked, node.size - 1)
         width = self.width[j][picked]
-        return node[picked] - (width - 1) / 2 + np.floor(width * rng.random(left.size))
+        return np.asarray(node[picked] - (width - 1) / 2 + np.floor(width * rng.random(left.size)))
 
     def _law(self, law: FloatArray, total: FloatArray) -> FloatArray:
         return np.asarray(np.where(total > -self.spacing, self.at(law[None], total[None])[0], 0.0))
@@ -488,6 +489,19 @@ def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convol
     return replace(made, total=total, log_weight=log_weight)
 
 
+def _chernoff(made: Convolution, total: FloatArray) -> FloatArray:
+    """No sum is likelier than this, in the log: a weight that varies widely must not raise the transform's rounding."""
+    mean = (made.mass * made.node).sum(axis=1, keepdims=True)
+    sd = math.sqrt((made.mass * (made.node - mean) ** 2).sum())
+    bound = np.zeros(total.shape)
+    with np.errstate(all="ignore"):
+        log_mass = np.log(made.mass)
+        for tilt in np.concatenate([-_TILTS, _TILTS]) / max(sd, 1e-3):
+            cumulant = special.logsumexp(log_mass + tilt * (made.node - mean), axis=1).sum()
+            bound = np.minimum(bound, cumulant - tilt * (total - mean.sum()))
+    return bound
+
+
 def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> tuple[FloatArray, FloatArray]:
     """The sums that matter where n is not public, and their weights."""
     k = len(made.a)
@@ -502,7 +516,8 @@ def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> 
     if not made.exact:
         n = np.maximum(n, made.spacing / 2)  # the first cell is more than 0
     with np.errstate(all="ignore"):
-        log_weight = np.log(np.where(held > FLOOR * held.max(), held, 0.0)) + weight(n) - tilt * (total - about)
+        log_law = np.minimum(np.log(np.where(held > FLOOR * held.max(), held, 0.0)), _chernoff(made, total))
+        log_weight = log_law + weight(n) - tilt * (total - about)
     log_weight = np.nan_to_num(log_weight - np.nanmax(log_weight), nan=-np.inf)
     within = np.flatnonzero(log_weight > -MATTERS)
     size = within[-1] - within[0] + 1
@@ -528,4 +543,4 @@ def solve(evidence: Evidence, concentration: FloatArray) -> tuple[Convolution, B
     if not made.exact:
         error += BINNED
     gap = abs(float(betas.moments[0].sum()) - 1)  # the means of all probabilities sum to 1
-    return made, betas, error + gap if math.isfinite(gap) else math.inf
+    return made, betas, error + GAP * gap if math.isfinite(gap) else math.inf
