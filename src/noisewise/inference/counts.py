@@ -31,10 +31,15 @@ ERROR = 0.01
 """Sweeps go on until the Monte Carlo error of every mean is below this share of its sd."""
 UPDATES = 1 << 12
 """Pairs of all chains that move at once; the number of chains follows from it."""
-MOST_WORK = 6 << 20
+MOST_WORK = 8 << 20
 """Densities that are evaluated in all: about two seconds. What is left of the error then stands in the certificate."""
 OF_A_MOVE = 6
 """Evaluations that a move takes besides those of its slice."""
+OF_A_ROUND = 256
+"""What a round of a slice costs however few are left in it."""
+MOST_ALONE = 256
+"""Categories up to which chains of several releases start from draws given each alone."""
+Begin = Callable[[np.random.Generator, int], FloatArray]
 LEAST = 16
 """Sweeps that are kept whatever they cost: fewer tell nothing of how the chain mixes."""
 SMALL = 0.5
@@ -73,13 +78,22 @@ def sample(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
     n_prior: Prior | None = None,
+    alone: Sequence[Begin | None] = (),
 ) -> Chain:
-    """Run until the means are as exact as ERROR asks; each release is its noisy counts, its n if that is public, its noise."""
+    """Run until the means are as exact as ERROR asks; each release is its noisy counts, its n if that is public, its noise.
+
+    `alone` draws counts of each release given that one alone. Chains start there: wider apart than the posterior of all.
+    """
     k = concentration.size
     chains = int(np.clip(UPDATES // (k // 2), 16, 1024))
     about = [max(0.0, float(np.round(y.sum()))) if n is None else n for y, n, _ in released]
     states = [start(np.tile(y, (chains, 1)), n, concentration, rng) for (y, _, _), n in zip(released, about, strict=True)]
 
+    for r, begin in enumerate(alone):
+        if begin is not None:
+            drawn = begin(rng, chains)
+            whole = (drawn == np.floor(drawn)).all(axis=1) & ((released[r][1] is None) | (drawn.sum(axis=1) == about[r]))
+            states[r] = np.where(whole[:, None], drawn, states[r])
     work = Work()
 
     def move() -> None:
@@ -312,7 +326,7 @@ def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator, work
         work.done += OF_A_MOVE * active.size
     while active.size:
         if work is not None:
-            work.done += active.size
+            work.done += active.size + OF_A_ROUND
         tried = np.floor(low + (high - low + 1) * rng.random(active.size))
         tried = np.minimum(tried, high)
         good = here.prior(tried) + here.noise(tried) >= level

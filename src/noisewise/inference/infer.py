@@ -254,13 +254,15 @@ class _Solver:
         concentration = np.asarray(self.problem.prior_of(group).concentration, dtype=np.float64)  # type: ignore[attr-defined]
         problem = self.problem.take(_rows(group))
         own = problem.evidence
-        if len(own) == 1:
-            made, betas, error = convolution.solve(own[0], concentration)
-            if error < convolution.MOST_ERROR:
-                return SummedView(problem, made, betas, error, "exact", reason)
+        alone: list[counts.Begin | None] = []
+        if len(own) == 1 or concentration.size <= counts.MOST_ALONE:
+            solved = [convolution.solve(evidence, concentration) for evidence in own]
+            if len(own) == 1 and solved[0][2] < convolution.MOST_ERROR:
+                return SummedView(problem, *solved[0], "exact", reason)
+            alone = [made.draw if error < convolution.MOST_ERROR else None for made, _, error in solved]
         released = [(e.y[0], float(e.n[0]) if e.public else None, counts.noise_of(e)) for e in own]
         rng = np.random.default_rng(self.seeds.spawn(1)[0])
-        chain = counts.sample(released, concentration, rng, self.progress, own[0].n_prior)
+        chain = counts.sample(released, concentration, rng, self.progress, own[0].n_prior, alone)
         return CountsView(problem, chain, concentration, "exact", "the true counts sampled, no approximation but Monte Carlo")
 
     def _naive_counts(self, group: int, reason: str) -> View:
