@@ -224,6 +224,26 @@ def by_counts():
             print(f"  K = {k:4d}, concentration {a:4g}: slowest {time_of.max():5.2f}; {cost[k] * 1e3:.1f} ms a sweep")
         print(f"  concentration {a:4g}: K = 1000 / K = 100 ratio {cost[1000] / cost[100]:.1f}")
 
+    groups_of_counts(rng)
+
+
+def groups_of_counts(rng):
+    releases = []
+    for _ in range(1000):
+        n, scale = int(10 ** rng.uniform(2, 6)), 2 / rng.choice([0.1, 0.5, 1, 5])
+        y = rng.multinomial(n, rng.dirichlet(np.ones(10))) + np.round(rng.laplace(0, scale, 10))
+        law = noise.DiscreteLaplace(scale, 1.0)
+        releases.append(noisewise.observe(family=families.Categorical(10), n=n, statistic=y, noise=law))
+    start = time.process_time()
+    noisewise.infer_many(releases, priors.Dirichlet([1.0] * 10)).table()
+    batch = time.process_time() - start
+    start = time.process_time()
+    for release in releases[:20]:
+        law = release.noise.broadcast(10)
+        counts.betas(counts.sample([(np.array(release.statistic), float(release.n), law)], np.ones(10), rng).counts, np.ones(10))
+    loop = (time.process_time() - start) * 50
+    print(f"  1000 groups, K = 10: {batch:.1f} s of CPU (bar 60), a loop of the chain {loop:.0f} s; ratio {loop / batch:.0f}")
+
 
 PARTS = {"peers": peers, "cold": cold, "many": many, "n": by_n, "counts": by_counts}
 

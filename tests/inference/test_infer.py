@@ -55,11 +55,13 @@ def test_the_groups_of_many_do_not_share_their_randomness(monkeypatch) -> None:
     """Solved in batches of one, two equal releases still get chains of their own; and a seed repeats them."""
     monkeypatch.setattr(infer_module, "BATCH", 1)
     release = noisewise.observe(family=families.Categorical(3), n=30, statistic=[9.0, 9, 9], noise=noise.Laplace(3.0))
-    means = [
-        [p.mean("probabilities")[0] for p in noisewise.infer_many([release] * 2, priors.Dirichlet([1] * 3), seed=1)] for _ in "ab"
-    ]
+    runs = [noisewise.infer_many([release] * 2, priors.Dirichlet([1] * 3), method="gibbs", seed=1) for _ in "ab"]
+    means = [[p.mean("probabilities")[0] for p in run] for run in runs]
     assert means[0][0] != means[0][1]
     assert means[0] == means[1]
+    many = noisewise.infer_many([release] * 2, priors.Dirichlet([1] * 3), seed=1)
+    draws = [p.draws["probabilities"] for p in many]
+    assert (draws[0] != draws[1]).any()
 
 
 def test_one_prior_for_each_of_many() -> None:

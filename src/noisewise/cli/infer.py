@@ -54,7 +54,7 @@ def infer(
 
     found = load_many(releases[0]) if folder else [load(path) for path in releases]
     if len(found) > 1 and not many:
-        _say(f"combining {len(found)} releases as one population; --each gives one posterior for each.", as_json)
+        say(f"combining {len(found)} releases as one population; --each gives one posterior for each.", aside=as_json)
     if prior is None:
         from noisewise.inference.problem import example
 

@@ -1,4 +1,4 @@
-"""Exact posterior of a categorical's probabilities: a Markov chain over the true counts, the probabilities integrated out.
+"""Exact posterior of a categorical's probabilities from several releases: a Markov chain over the true counts.
 
   p(s | y) proportional to prod_j Gamma(a_j + s_j)/s_j! noise(y_j - s_j)   on   sum s = n.
 A sweep pairs the categories at random. Within a pair the total is fixed and one count is slice-sampled on the whole
@@ -19,22 +19,46 @@ from numpy.typing import NDArray
 from scipy import special
 
 from noisewise.inference import diagnostics
-from noisewise.mechanism.noise import Noise
+from noisewise.inference.betas import Betas
+from noisewise.inference.convolution import log_rising
+from noisewise.inference.evidence import Evidence
+from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace, Noise
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.priors import Dirichlet, Prior
 
 BURN_IN = 100
-ERROR = 0.005
+ERROR = 0.01
 """Sweeps go on until the Monte Carlo error of every mean is below this share of its sd."""
 UPDATES = 1 << 12
 """Pairs of all chains that move at once; the number of chains follows from it."""
-MOST_SWEEPS = 40_000
+MOST_WORK = 8 << 20
+"""Densities that are evaluated in all: about two seconds. What is left of the error then stands in the certificate."""
+OF_A_MOVE = 6
+"""Evaluations that a move takes besides those of its slice."""
+OF_A_ROUND = 256
+"""What a round of a slice costs however few are left in it."""
+MOST_ALONE = 256
+"""Categories up to which chains of several releases start from draws given each alone."""
+Begin = Callable[[np.random.Generator, int], FloatArray]
+LEAST = 16
+"""Sweeps that are kept whatever they cost: fewer tell nothing of how the chain mixes."""
 SMALL = 0.5
 """Below this concentration counts pile up at 0."""
 STRETCH = 2.0
 """Step of the walk in the logarithm of a count."""
+MOST_BETAS = 1 << 15
+"""Sweeps, of all chains, that a mixture is made of."""
+EXACT = 2.0**53
+"""Whole numbers up to here are told apart."""
 KEPT = 1 << 24
 """Counts that are kept, at most; beyond, sweeps are thinned."""
+
+
+@dataclass(slots=True)
+class Work:
+    """What a run has cost so far, the same on every machine."""
+
+    done: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +78,39 @@ def sample(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
     n_prior: Prior | None = None,
+    alone: Sequence[Begin | None] = (),
 ) -> Chain:
-    """Run until the means are as exact as ERROR asks; each release is its noisy counts, its n if that is public, its noise."""
+    """Run until the means are as exact as ERROR asks; each release is its noisy counts, its n if that is public, its noise.
+
+    `alone` draws counts of each release given that one alone. Chains start there: wider apart than the posterior of all.
+    """
     k = concentration.size
     chains = int(np.clip(UPDATES // (k // 2), 16, 1024))
     about = [max(0.0, float(np.round(y.sum()))) if n is None else n for y, n, _ in released]
     states = [start(np.tile(y, (chains, 1)), n, concentration, rng) for (y, _, _), n in zip(released, about, strict=True)]
 
+    for r, begin in enumerate(alone):
+        if begin is not None:
+            drawn = begin(rng, chains)
+            whole = (drawn == np.floor(drawn)).all(axis=1) & ((released[r][1] is None) | (drawn.sum(axis=1) == about[r]))
+            states[r] = np.where(whole[:, None], drawn, states[r])
+    work = Work()
+
     def move() -> None:
         for r, (y, n, noise) in enumerate(released):
             known = concentration if len(states) == 1 else concentration + sum(s for other, s in enumerate(states) if other != r)
-            states[r] = sweep(states[r], y, known, noise, rng)
+            states[r] = sweep(states[r], y, known, noise, rng, work)
             if n is None:
-                states[r] = resize(states[r], y, known, noise, rng, n_prior)
+                states[r] = resize(states[r], y, known, noise, rng, n_prior, work)
 
     for _ in range(BURN_IN):
         move()
+        if work.done > MOST_WORK / 4:
+            break
     kept: list[FloatArray] = []
-    thin, done, target = 1, 0, 256
+    thin, done, target = 1, 0, 128
     while True:
-        while done < target:
+        while done < target and (work.done < MOST_WORK or done < LEAST):
             move()
             done += 1
             if done % thin == 0:
@@ -84,12 +121,14 @@ def sample(
         report = _report(counts, concentration)
         if progress is not None:
             progress(min(1.0, (ERROR / max(report.error, 1e-12)) ** 2))
-        if report.error < ERROR or done >= MOST_SWEEPS:
+        if report.error < ERROR or work.done >= MOST_WORK:
             return Chain(report.counts, report.rhat, report.ess, report.autocorrelation * thin, report.error)
-        target = int(min(max(done * 1.3, done * min(4.0, (report.error / ERROR) ** 2 * 1.1)), MOST_SWEEPS))
+        target = int(max(done * 1.3, done * min(4.0, (report.error / ERROR) ** 2 * 1.1)))
 
 
-def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator) -> FloatArray:
+def sweep(
+    s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator, work: "Work | None" = None
+) -> FloatArray:
     """One update of every count; s has shape (chains, K), y and a the same (each chain a problem of its own) or (K,).
 
     Categories of small concentration are mostly near 0, and two of them have nothing to exchange. So each also meets
@@ -98,7 +137,7 @@ def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.ran
     k = y.shape[-1]
     order = rng.permutation(k)
     half = k // 2
-    s = _update(s, order[:half], order[half : 2 * half], y, a, noise, rng)
+    s = _update(s, order[:half], order[half : 2 * half], y, a, noise, rng, work)
     if np.all(a >= SMALL):
         return s
     large = np.argsort(-np.atleast_2d(y).mean(axis=0))[: max(1, k // 8)]
@@ -106,21 +145,22 @@ def sweep(s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.ran
     small = rng.permutation(rest)
     for start in range(0, small.size, large.size):
         partners = small[start : start + large.size]
-        s = _update(s, partners, rng.permutation(large)[: partners.size], y, a, noise, rng)
+        s = _update(s, partners, rng.permutation(large)[: partners.size], y, a, noise, rng, work)
     return s
 
 
 def resize(
-    s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator, n_prior: Prior | None
-) -> FloatArray:
+    s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator, n_prior: Prior | None,
+    work: "Work | None" = None,
+) -> FloatArray:  # fmt: skip
     """One update of every count and of their sum n, which is not public."""
     n, total = s.sum(axis=1), np.broadcast_to(a, s.shape).sum(axis=1)
     # u given n is Beta(n + 1, A); its logarithm by two gammas, since u is close to 1.
     first, second = rng.standard_gamma(n + 1), rng.standard_gamma(total)
     log_u = -np.log1p(second / first)
-    alone = _Alone(np.broadcast_to(y, s.shape), np.broadcast_to(a, s.shape), noise.scales + 0 * s, log_u[:, None] + 0 * s,
-                   noise.kind.endswith("gaussian"))  # fmt: skip
-    moved = _slice(alone, s, rng)
+    alone = _Alone(y, a, noise.scales, _steps(noise), log_u[:, None], noise.kind.endswith("gaussian"))
+    alone = alone.each(lambda field: np.broadcast_to(field, s.shape))
+    moved = _slice(alone, s, rng, work)
     size = moved.sum(axis=1)
     gain = np.log(size + total) - np.log(n + total)
     if n_prior is not None:
@@ -131,15 +171,20 @@ def resize(
 
 
 def _update(
-    s: FloatArray, i: IntArray, j: IntArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator
-) -> FloatArray:
+    s: FloatArray, i: IntArray, j: IntArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator,
+    work: "Work | None",
+) -> FloatArray:  # fmt: skip
     """Move the pairs (i, j) of categories, each at its fixed total."""
     total = s[:, i] + s[:, j]
+    step = _steps(noise)
     pair = _Pair(
-        y[..., i], y[..., j], a[..., i], a[..., j], noise.scales[i], noise.scales[j], total, noise.kind.endswith("gaussian")
-    )
-    x = _slice(pair, s[:, i], rng)
-    fresh = rng.binomial(total.astype(np.int64), _beta(a[..., i], a[..., j], total.shape, rng)).astype(float)
+        y[..., i], y[..., j], a[..., i], a[..., j], noise.scales[i], noise.scales[j], step[i], step[j], total,
+        noise.kind.endswith("gaussian"),
+    )  # fmt: skip
+    x = _slice(pair, s[:, i], rng, work)
+    share = _beta(a[..., i], a[..., j], total.shape, rng)
+    fresh = rng.binomial(np.minimum(total, EXACT).astype(np.int64), share).astype(float)
+    fresh = np.where(total > EXACT, np.floor(total * share), fresh)
     accept = np.log(rng.random(total.shape)) < pair.noise(fresh) - pair.noise(x)
     x = np.where(accept, fresh, x)
     if np.any(a < SMALL):
@@ -147,6 +192,23 @@ def _update(
     out = s.copy()
     out[:, i], out[:, j] = x, total - x
     return out
+
+
+def noise_of(evidence: Evidence) -> Noise:
+    """The noise of the one group of some evidence, with its step."""
+    if not evidence.discrete:
+        return evidence.noise()
+    return (DiscreteGaussian if evidence.gaussian else DiscreteLaplace)(tuple(evidence.scale[0]), float(evidence.block))
+
+
+def _steps(noise: Noise) -> FloatArray:
+    """To a multiple of what each count was rounded, at least 1, (K,)."""
+    return np.broadcast_to(np.maximum(noise.steps, 1.0), noise.scales.shape) if noise.discrete else np.ones(noise.scales.shape)
+
+
+def rounded(s: FloatArray, step: FloatArray) -> FloatArray:
+    """The counts to which noise was added: on the noise's lattice where that is coarser than the whole numbers."""
+    return s if np.all(step <= 1) else np.where(step > 1, step * np.floor(s / step + 0.5), s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +221,15 @@ class _Pair:
     a2: FloatArray
     scale1: FloatArray
     scale2: FloatArray
+    step1: FloatArray
+    step2: FloatArray
     total: FloatArray  # (chains, pairs)
     gaussian: bool
 
     def _each(self, change: Callable[[FloatArray], FloatArray]) -> "_Pair":
-        y1, y2, a1, a2, scale1, scale2, total = map(
-            change, (self.y1, self.y2, self.a1, self.a2, self.scale1, self.scale2, self.total)
-        )
-        return _Pair(y1, y2, a1, a2, scale1, scale2, total, self.gaussian)
+        y1, y2, a1, a2 = map(change, (self.y1, self.y2, self.a1, self.a2))
+        scale1, scale2, step1, step2 = map(change, (self.scale1, self.scale2, self.step1, self.step2))
+        return _Pair(y1, y2, a1, a2, scale1, scale2, step1, step2, change(self.total), self.gaussian)
 
     def flat(self) -> "_Pair":
         """Every pair of every chain in one row."""
@@ -181,13 +244,13 @@ class _Pair:
 
     def noise(self, x: FloatArray) -> FloatArray:
         """Log density of the noise, up to a constant; at most 0."""
-        return -self._penalty((self.y1 - x) / self.scale1) - self._penalty((self.y2 - self.total + x) / self.scale2)
+        first = self._penalty((self.y1 - rounded(x, self.step1)) / self.scale1)
+        return -first - self._penalty((self.y2 - rounded(self.total - x, self.step2)) / self.scale2)
 
     def prior(self, x: FloatArray) -> FloatArray:
         """Log of the Beta-binomial weight, up to a constant."""
         rest = self.total - x
-        first = special.gammaln(self.a1 + x) - special.gammaln(x + 1)
-        return np.asarray(first + special.gammaln(self.a2 + rest) - special.gammaln(rest + 1))
+        return log_rising(self.a1, x) + log_rising(self.a2, rest)
 
     def highest_prior(self) -> FloatArray:
         """No count of the pair has a prior above this: it peaks inside if both concentrations exceed 1, else at an end."""
@@ -201,8 +264,9 @@ class _Pair:
         """Whole numbers outside which the slice {log density >= level} cannot lie."""
         most = np.maximum(self.highest_prior() - level, 0.0)
         far = np.sqrt(2 * most) if self.gaussian else most
-        low = np.maximum(self.y1 - far * self.scale1, self.total - self.y2 - far * self.scale2)
-        high = np.minimum(self.y1 + far * self.scale1, self.total - self.y2 + far * self.scale2)
+        far1, far2 = far * self.scale1 + self.step1 / 2, far * self.scale2 + self.step2 / 2
+        low = np.maximum(self.y1 - far1, self.total - self.y2 - far2)
+        high = np.minimum(self.y1 + far1, self.total - self.y2 + far2)
         return np.clip(np.ceil(low), 0.0, self.total), np.clip(np.floor(high), 0.0, self.total)
 
 
@@ -213,25 +277,31 @@ class _Alone:
     y: FloatArray
     a: FloatArray
     scale: FloatArray
+    step: FloatArray
     log_u: FloatArray
     gaussian: bool
 
     def flat(self) -> "_Alone":
         """Every count of every chain in one row."""
-        return _Alone(self.y.ravel(), self.a.ravel(), self.scale.ravel(), self.log_u.ravel(), self.gaussian)
+        return self.each(np.ravel)
 
     def take(self, rows: NDArray[np.bool_]) -> "_Alone":
         """Some of a flat row."""
-        return _Alone(self.y[rows], self.a[rows], self.scale[rows], self.log_u[rows], self.gaussian)
+        return self.each(lambda field: field[rows])
+
+    def each(self, change: Callable[[FloatArray], FloatArray]) -> "_Alone":
+        """With every field changed."""
+        y, a, scale, step, log_u = map(change, (self.y, self.a, self.scale, self.step, self.log_u))
+        return _Alone(y, a, scale, step, log_u, self.gaussian)
 
     def noise(self, x: FloatArray) -> FloatArray:
         """Log density of the noise, up to a constant; at most 0."""
-        z = (self.y - x) / self.scale
+        z = (self.y - rounded(x, self.step)) / self.scale
         return -z * z / 2 if self.gaussian else -np.abs(z)
 
     def prior(self, x: FloatArray) -> FloatArray:
         """Log weight of the count, up to a constant."""
-        return np.asarray(special.gammaln(self.a + x) - special.gammaln(x + 1) + x * self.log_u)
+        return log_rising(self.a, x) + x * self.log_u
 
     def bracket(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Whole numbers outside which the slice {log density >= level} cannot lie."""
@@ -239,11 +309,11 @@ class _Alone:
         mode = np.maximum(np.floor((self.a * np.exp(self.log_u) - 1) / -np.expm1(self.log_u)) + 1, 0.0)
         highest = self.prior(mode) + 0.1
         most = np.maximum(highest - level, 0.0)
-        far = (np.sqrt(2 * most) if self.gaussian else most) * self.scale
+        far = (np.sqrt(2 * most) if self.gaussian else most) * self.scale + self.step / 2
         return np.maximum(np.ceil(self.y - far), 0.0), np.maximum(np.floor(self.y + far), 0.0)
 
 
-def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator, work: "Work | None") -> FloatArray:
     """Neal's slice sampler with shrinkage, from a bracket that holds the whole slice and depends on its level alone."""
     level = pair.prior(x) + pair.noise(x) - rng.standard_exponential(x.shape)
     low, high = pair.bracket(level)
@@ -252,7 +322,11 @@ def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator) -> F
     active = np.arange(out.size)
     low, high, level, start = low.ravel(), high.ravel(), level.ravel(), x.ravel()
     here = pair.flat()
+    if work is not None:
+        work.done += OF_A_MOVE * active.size
     while active.size:
+        if work is not None:
+            work.done += active.size + OF_A_ROUND
         tried = np.floor(low + (high - low + 1) * rng.random(active.size))
         tried = np.minimum(tried, high)
         good = here.prior(tried) + here.noise(tried) >= level
@@ -308,40 +382,14 @@ def _report(counts: FloatArray, a: FloatArray) -> Chain:
     return Chain(counts, float(result.rhat.max()), float(result.ess.min()), float(result.autocorrelation.max()), float(error.max()))
 
 
-def quantiles(counts: FloatArray, a: FloatArray, q: FloatArray, most: int = 64) -> FloatArray:
-    """Quantiles of each probability under the mixture of Betas, (len(q), K)."""
+def betas(counts: FloatArray, a: FloatArray) -> Betas:
+    """The mixture of Betas of each probability, one for each sweep, in the order of their means."""
     flat = counts.reshape(-1, counts.shape[2])
-    n = flat.sum(axis=1, keepdims=True)
-    if np.ptp(n) == 0:
-        flat, n = np.sort(flat, axis=0), n[:1]
-    else:  # in the order of their shares
-        order = np.argsort(flat / np.maximum(n, 1.0), axis=0)
-        flat, n = np.take_along_axis(flat, order, axis=0), n[:, 0][order]
-    if len(flat) > most:  # means of equal shares of the sorted counts
-        edges = np.linspace(0, len(flat), most + 1).astype(int)
-        flat = np.add.reduceat(flat, edges[:-1], axis=0) / np.diff(edges)[:, None]
-        n = n if len(n) == 1 else np.add.reduceat(n, edges[:-1], axis=0) / np.diff(edges)[:, None]
-    first, second = a + flat, a.sum() - a + n - flat  # (points, K)
-    low = np.zeros((q.size, a.size))
-    high = np.ones((q.size, a.size))
-    share = first / (a.sum() + n)
-    mean = share.mean(axis=0)
-    spread = np.sqrt(share.var(axis=0) + (share * (1 - share) / (a.sum() + n + 1)).mean(axis=0))
-    x = np.clip(mean + spread * special.ndtri(np.clip(q, 1e-12, 1 - 1e-12))[:, None], 1e-300, 1 - 1e-16)
-    for _ in range(200):
-        cdf = special.betainc(first, second, x[:, None, :]).mean(axis=1)
-        with np.errstate(all="ignore"):
-            log_density = special.xlogy(first - 1, x[:, None, :]) + special.xlog1py(second - 1, -x[:, None, :])
-            density = np.exp(log_density - special.betaln(first, second)).mean(axis=1)
-            low, high = np.where(cdf < q[:, None], x, low), np.where(cdf < q[:, None], high, x)
-            step = x + (q[:, None] - cdf) / density
-        middle = np.where(low > 0, np.sqrt(low * high), high / 16)
-        new = np.where((step > low) & (step < high), step, middle)
-        done = (np.abs(new - x) <= np.minimum(1e-5 * spread, 1e-3 * x)) | (high <= 1e-300)
-        x = new
-        if done.all():
-            break
-    return np.asarray(x)
+    if len(flat) > MOST_BETAS:
+        flat = flat[np.linspace(0, len(flat) - 1, MOST_BETAS).astype(int)]
+    rest = flat.sum(axis=1, keepdims=True) - flat
+    every = Betas.of(np.full(flat.T.shape, 1 / len(flat)), (a + flat).T, (a.sum() - a + rest).T)
+    return every.rows_as_one(len(a)).fewer()
 
 
 def draw(counts: FloatArray, a: FloatArray, size: int, rng: np.random.Generator) -> FloatArray:

@@ -11,11 +11,11 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference import baselines, counts, effort, gibbs, line, modes, modes_of_two, sheet
+from noisewise.inference import baselines, convolution, counts, effort, gibbs, line, modes, modes_of_two, sheet
 from noisewise.inference.evidence import Evidence, gather, likeness
 from noisewise.inference.posterior import QUANTILES, Posterior, View, existing
 from noisewise.inference.problem import Problem, check_n_prior, check_prior
-from noisewise.inference.views import CountsView, DrawsView, LineBatch, LineView, NoView, SheetBatch, SheetView
+from noisewise.inference.views import CountsView, DrawsView, LineBatch, LineView, NoView, SheetBatch, SheetView, SummedView
 from noisewise.inference.weak import prior_for
 from noisewise.model.arrays import IntArray
 from noisewise.model.families.categorical import Categorical
@@ -285,7 +285,7 @@ class _Solver:
         gaussian = all(e.gaussian for e in self.problem.evidence)
         out = []
         if isinstance(family, Categorical):
-            out.append(("exact", "the true counts summed over, no approximation but Monte Carlo"))
+            out.append(("exact", "the true counts summed over"))
         elif d <= 2 and len(family.parameters) <= 2:
             out.append(("exact", "no approximation of the likelihood"))
             out.append(("collapsed", "the sums taken as normal"))
@@ -346,11 +346,18 @@ class _Solver:
 
     def _counts(self, group: int, reason: str) -> View:
         concentration = np.asarray(self.problem.prior_of(group).concentration, dtype=np.float64)  # type: ignore[attr-defined]
-        own = [evidence.take(_rows(group)) for evidence in self.problem.evidence]
-        released = [(evidence.y[0], float(evidence.n[0]) if evidence.public else None, evidence.noise()) for evidence in own]
+        problem = self.problem.take(_rows(group))
+        own = problem.evidence
+        alone: list[counts.Begin | None] = []
+        if len(own) == 1 or concentration.size <= counts.MOST_ALONE:
+            solved = [convolution.solve(evidence, concentration) for evidence in own]
+            if len(own) == 1 and solved[0][2] < convolution.MOST_ERROR:
+                return SummedView(problem, *solved[0], "exact", reason)
+            alone = [made.draw if error < convolution.MOST_ERROR else None for made, _, error in solved]
+        released = [(e.y[0], float(e.n[0]) if e.public else None, counts.noise_of(e)) for e in own]
         rng = np.random.default_rng(self.streams.of(int(self.groups[group]), 1))
-        chain = counts.sample(released, concentration, rng, self.progress, own[0].n_prior)
-        return CountsView(self.problem.take(_rows(group)), chain, concentration, "exact", reason)
+        chain = counts.sample(released, concentration, rng, self.progress, own[0].n_prior, alone)
+        return CountsView(problem, chain, concentration, "exact", "the true counts sampled, no approximation but Monte Carlo")
 
     def _naive_counts(self, group: int, reason: str) -> View:
         if len(self.problem.evidence) > 1:

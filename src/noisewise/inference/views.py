@@ -1,4 +1,4 @@
-"""Posteriors as the methods leave them: a line, a sheet, a chain of counts, or plain draws."""
+"""Posteriors as the methods leave them: a line, a sheet, counts summed over or in a chain, or plain draws."""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -7,7 +7,9 @@ import numpy as np
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference import counts, density, diagnostics, effort, line, modes, modes_of_two, sheet
+from noisewise.inference.betas import Betas
 from noisewise.inference.certificate import Certificate
+from noisewise.inference.convolution import Convolution
 from noisewise.inference.counts import Chain
 from noisewise.inference.density import Density
 from noisewise.inference.grid import Grid
@@ -18,6 +20,7 @@ from noisewise.inference.problem import Problem
 from noisewise.inference.sheet import Sheet
 from noisewise.model.arrays import FloatArray
 from noisewise.model.family import Family
+from noisewise.model.priors import Dirichlet
 
 LEAST = 0.005
 """A patch of more mass than this is a peak of its own."""
@@ -216,14 +219,15 @@ class CountsView(View):
     method: str
     reason: str
 
+    @cached_property
+    def _betas(self) -> Betas:
+        return counts.betas(self.chain.counts, self.concentration)
+
     def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        total = self.concentration.sum() + self.chain.counts.sum(axis=2, keepdims=True)
-        mean = (self.concentration + self.chain.counts) / total
-        variance = mean.var(axis=(0, 1)) + (mean * (1 - mean) / (total + 1)).mean(axis=(0, 1))
-        return mean.mean(axis=(0, 1)), np.sqrt(variance)
+        return self._betas.moments
 
     def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
-        return counts.quantiles(self.chain.counts, self.concentration, q)
+        return self._betas.quantiles(q)
 
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         return [counts.draw(self.chain.counts, self.concentration, size, rng)]
@@ -237,6 +241,31 @@ class CountsView(View):
         return Certificate(
             self.method, self.reason, chain.error, None, tail, chain.rhat, chain.ess, chain.autocorrelation, conflict=apart
         )
+
+
+@dataclass(frozen=True)
+class SummedView(View):
+    """A categorical's probabilities, the true counts summed over by convolution."""
+
+    problem: Problem
+    convolution: Convolution
+    betas: Betas
+    error: float
+    method: str
+    reason: str
+
+    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
+        return self.betas.moments
+
+    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
+        return self.betas.quantiles(q)
+
+    def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
+        held = self.convolution.draw(rng, size)
+        return [Dirichlet(self.convolution.a + held).draw(rng, size)]
+
+    def certificate(self) -> Certificate:
+        return Certificate(self.method, self.reason, self.error, None, predictive_tail(self.problem))
 
 
 @dataclass(frozen=True)
