@@ -49,6 +49,11 @@ def settings() -> list[Setting]:
         for outside in ("clamp", "redact"):
             for n in (10, 100, 1000):
                 out += [Setting(family, prior, Bounds(*bounds, outside=outside), n, e) for e in (0.5, 2.0, 8.0)]
+    # Many records: under redact two thetas may explain a sum, each known far better than the prior.
+    many = (*one_parameter, (families.Exponential(), gamma, (low, high)), (families.Exponential(), priors.Gamma(2, 20), (0, 60)))
+    for family, prior, bounds in many:
+        for outside in ("clamp", "redact"):
+            out += [Setting(family, prior, Bounds(*bounds, outside=outside), n, 1.0) for n in (10**4, 10**5, 10**6)]
     for k in (3, 20):
         for concentration in (2.0, 0.3):
             prior = priors.Dirichlet([concentration] * k)
@@ -58,6 +63,8 @@ def settings() -> list[Setting]:
     for n in (1000, 100, 10):
         out += [Setting(families.Normal(), both, Bounds(-3, 3, outside="clamp"), n, e) for e in (0.5, 2.0, 8.0)]
         out += [Setting(families.Normal(), both, Bounds(-5, 5, outside="redact"), n, e) for e in (0.5, 2.0, 8.0)]
+    for n in (10**4, 10**5, 10**6):
+        out += [Setting(families.Normal(), both, Bounds(-2, 3, outside=outside), n, 1.0) for outside in ("clamp", "redact")]
     return out
 
 

@@ -18,7 +18,7 @@ from noisewise.inference.evidence import gather
 from noisewise.inference.infer import Posteriors, infer_many
 from noisewise.inference.views import LineView, SheetView
 from noisewise.mechanism import sensitivity
-from noisewise.mechanism.lattice import lattice_for
+from noisewise.mechanism.lattice import Lattice, lattice_for
 from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
@@ -32,6 +32,8 @@ MOST_DRAWN_N = 1 << 14
 """A prior of n is cut off here."""
 MOST_RECORDS = 1 << 22
 """Synthetic records that are held at once."""
+ONE_BY_ONE, BINS = 5000, 1 << 12
+"""More records are drawn in so many bins, where only their bounded sums are needed."""
 THIN, SETTLE = 6, 120
 """Sweeps of a categorical's chain between two draws, and before the first."""
 RANKED = {"auto": 63, "exact": 63, "gibbs": 5000, "gibbs-paper": 5000, "ops": baselines.OPS_DRAWS}
@@ -84,8 +86,8 @@ def _sizes(setting: Setting, trials: int, rng: np.random.Generator) -> IntArray:
     return rng.choice(whole, trials, p=weight / weight.sum())
 
 
-def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
-    """The curator's lattice and noise law, drawn with a seed."""
+def simulate(setting: Setting, trials: int, rng: np.random.Generator, full: bool = True) -> Sample:
+    """The curator's lattice and noise law, drawn with a seed; without the full sums, many records are drawn in bins."""
     family, prior = setting.family, setting.prior
     theta = prior.draw(rng, trials)
     _check_truths(family, theta)
@@ -94,11 +96,13 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
         bounds, theta, prior = _own_bounds(setting, theta)
     lattice = lattice_for(_releasable(family), bounds)
     n = _sizes(setting, trials, rng)
-    sums, full = np.empty((trials, len(lattice.step))), np.empty((trials, family.dimension))
+    sums, every = np.empty((trials, len(lattice.step))), np.full((trials, family.dimension), np.nan)
     if isinstance(family, Bernoulli):
-        sums[:] = full[:] = rng.binomial(n[:, None], theta)
+        sums[:] = every[:] = rng.binomial(n[:, None], theta)
     elif isinstance(family, Categorical):
-        sums[:] = full[:] = np.stack([rng.multinomial(size, p / p.sum()) for size, p in zip(n, theta, strict=True)])
+        sums[:] = every[:] = np.stack([rng.multinomial(size, p / p.sum()) for size, p in zip(n, theta, strict=True)])
+    elif not full and bounds is not None and n.min() > ONE_BY_ONE:
+        sums[:] = _in_bins(family, theta, bounds, n, lattice, rng)
     else:
         batch = max(1, MOST_RECORDS // max(int(n.max()), 1))
         for start in range(0, trials, batch):
@@ -107,7 +111,7 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
             there = np.arange(x.shape[1]) < n[rows, None]
             sums[rows] = np.stack([(k * there).sum(axis=1) for k in lattice.integers(x, np)], axis=1)
             sums[rows] += n[rows, None] * np.array(lattice.offset)
-            full[rows] = np.stack([(np.asarray(t, dtype=float) * there).sum(axis=1) for t in family.statistic(x, np)], axis=1)
+            every[rows] = np.stack([(np.asarray(t, dtype=float) * there).sum(axis=1) for t in family.statistic(x, np)], axis=1)
     step, law = np.array(lattice.step), DiscreteGaussian if setting.normal else DiscreteLaplace
     neighbours = "replace_one" if setting.n_prior is None else "add_remove"
     weight, distance = sensitivity.of_release(lattice, neighbours, setting.normal)
@@ -123,7 +127,33 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator) -> Sample:
         observe(n=int(size) if setting.n_prior is None else None, count=count, statistic=row, **common)
         for size, count, row in zip(n, counts, y, strict=True)
     ]
-    return Sample(theta, full, releases, prior, setting.n_prior)
+    return Sample(theta, every, releases, prior, setting.n_prior)
+
+
+def _in_bins(
+    family: Family, theta: FloatArray, bounds: Bounds, n: IntArray, lattice: Lattice, rng: np.random.Generator
+) -> FloatArray:
+    """Sums of many records, (trials, d): how many fall in each of BINS parts of the bounds, and on either side of them.
+
+    A record counts as the middle of its bin, which moves a sum by less than a thousandth of its own spread.
+    """
+    low, high = (np.ceil(bounds.lower), np.floor(bounds.upper)) if family.integer else (bounds.lower, bounds.upper)
+    if family.integer:
+        edges = np.unique(np.floor(np.linspace(low - 1, high, min(BINS, int(high - low) + 1) + 1))) + 0.5
+        inside = np.floor((edges[:-1] + edges[1:]) / 2 + 0.5)
+    else:
+        edges = np.linspace(low, high, BINS + 1)
+        inside = (edges[:-1] + edges[1:]) / 2
+    x = np.concatenate([[low - (high - low)], inside, [high + (high - low)]])
+    points = np.stack([np.asarray(k, dtype=float) for k in lattice.integers(x, np)], axis=1)
+    out = np.empty((len(theta), points.shape[1]))
+    step = max(1, MOST_RECORDS // x.size)
+    for start in range(0, len(theta), step):
+        rows = slice(start, start + step)
+        cdf = np.clip(family.cdf(edges, theta[rows]), 0.0, 1.0)
+        share = np.maximum(np.diff(cdf, axis=1, prepend=0.0, append=1.0), 0.0)
+        out[rows] = rng.multinomial(n[rows], share / share.sum(axis=1, keepdims=True)) @ points
+    return np.asarray(out + n[:, None] * np.array(lattice.offset))
 
 
 def _check_truths(family: Family, theta: FloatArray) -> None:
@@ -163,7 +193,7 @@ def _target(family: Family, theta: FloatArray) -> FloatArray:
 
 def uniforms(setting: Setting, trials: int, rng: np.random.Generator, method: str = "auto") -> dict[str, FloatArray]:
     """For each target the posterior probability of lying below the truth, (trials,)."""
-    sample = simulate(setting, trials, rng)
+    sample = simulate(setting, trials, rng, full=method not in DENSITIES)
     if method in DENSITIES and not isinstance(setting.family, Categorical):
         posteriors = _posteriors(sample, method, rng)
         return {name: _below(posteriors, j, sample.theta[:, j]) for j, name in enumerate(targets(setting.family))}
