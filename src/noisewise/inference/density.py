@@ -12,6 +12,8 @@ from noisewise.model.families.exponential import truncated_unit_exponential
 
 PARTS = 8
 """Each cell of the grid is cut in this many; the log density is a cubic across the cell and straight on each part."""
+CLIFF = 20.0
+"""A log density that changes by more from one point to the next is no smooth one there."""
 TAIL = 2 * PARTS
 """The tail's power law is read off its last two cells."""
 STEEPER = 1.25
@@ -230,6 +232,9 @@ def _subdivide(grid: Grid) -> tuple[FloatArray, FloatArray, IntArray]:
     slope = rise / width
     at = np.empty(psi.shape)  # the slope at each point: that of the parabola through it and its neighbours
     at[1:-1] = (slope[:-1] * width[1:] + slope[1:] * width[:-1]) / (width[1:] + width[:-1])
+    cliff = np.abs(rise) > CLIFF  # next to a cut or a point far below: straight is safer than a cubic, there and beside it
+    beside = np.flatnonzero(cliff[:-1] != cliff[1:])
+    at[beside + 1] = np.where(cliff[beside], slope[beside + 1], slope[beside])
     first, last = grid.start[:-1], grid.start[1:] - 1
     at[first], at[last] = slope[first], slope[last - 1]
     cells = np.delete(np.arange(psi.size - 1), between)
@@ -241,8 +246,7 @@ def _subdivide(grid: Grid) -> tuple[FloatArray, FloatArray, IntArray]:
         + h * at[cells, None] * (t * (1 - t) ** 2)
         - h * at[cells + 1, None] * (t * t * (1 - t))
     )
-    steep = np.abs(rise[cells]) > 20  # next to a cut or a point far below: straight is safer than a cubic
-    curve = np.where(steep[:, None], value[cells, None] + rise[cells, None] * t, curve)
+    curve = np.where(cliff[cells, None], value[cells, None] + rise[cells, None] * t, curve)
     points = psi[cells, None] + h * t
     counts = np.diff(grid.start)
     start = np.concatenate([[0], np.cumsum((counts - 1) * PARTS + 1)])

@@ -25,9 +25,9 @@ STEPS = 30
 """Of the search."""
 NEAR = 3.0
 """A cell is looked into if the statistics come this close to y, in sds."""
-EXPLAINS = 12.0
+EXPLAINS = 8.0
 """A theta that leaves y further away than so many sds is no peak worth a patch."""
-APART = 1.0
+APART = 3.0
 """Peaks closer than so many of their widths are one."""
 DIFFERENCE = 1e-6
 """Of the numerical derivative, relative to 1 + |psi|."""

@@ -55,6 +55,8 @@ HOT, GROWN = 8.0, 0.6
 """A box grows by this share on a side at which the density is not yet e^-8 of its peak."""
 FITTED = 8
 """How often a box is drawn closer or wider."""
+NOTHING = 60.0
+"""Between patches the density is e^-60 of what it is anywhere within."""
 FORGOTTEN = 30.0
 """A patch of e^-30 of the mass is left out."""
 LOGITS, MARGIN_POINTS = 18.0, 241
@@ -417,21 +419,21 @@ def margins(sheets: Sequence[Sheet], centre: float, stretch: Stretch) -> tuple[G
     """The log densities of the first parameter, centre + psi1 stretch(psi2), and of psi2, of one group."""
     rows = [_Rows.of(sheet, stretch) for sheet in sheets]
     top = max(float(one.row.max()) for one in rows)
-    second = _mixed([(one.psi2, one.row) for one in rows], rows)
+    second = _mixed([(one.psi2, one.row) for one in rows])
     at = np.unique(np.concatenate([one.positions() for one in rows]))
     height = np.maximum(sum(one.density(at) * np.exp(one.top - top) for one in rows), 1e-300)
     counts = np.array([0, at.size])
     return Grid(centre + at, np.log(height) + top, counts), second
 
 
-def _mixed(parts: list[tuple[FloatArray, FloatArray]], rows: "list[_Rows]") -> Grid:
+def _mixed(parts: list[tuple[FloatArray, FloatArray]]) -> Grid:
     """The sum of densities, each given in the log on points of its own and 0 beyond them."""
     if len(parts) == 1:
         psi, value = parts[0]
         return Grid(psi, value, np.array([0, psi.size]))
     edges = [end + side * 1e-9 * (1 + abs(end)) for psi, _ in parts for end, side in ((psi[0], -1), (psi[-1], 1))]
     at = np.unique(np.concatenate([psi for psi, _ in parts] + [np.array(edges)]))
-    total = np.full(at.size, grids.LOWEST)
+    total = np.full(at.size, min(float(value.min()) for _, value in parts) - NOTHING)
     for psi, value in parts:
         inside = (at >= psi[0]) & (at <= psi[-1])
         total[inside] = np.logaddexp(total[inside], np.interp(at[inside], psi, value))
