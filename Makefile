@@ -36,7 +36,7 @@ calibration: .venv/ready
 	$(BIN)/python bench/calibration.py
 
 fuzz: .venv/ready
-	NOISEWISE_FUZZ=100000 $(BIN)/pytest tests/test_fuzz.py -n 2
+	NOISEWISE_FUZZ=100000 $(BIN)/pytest tests/test_fuzz.py tests/test_fuzz_inference.py -n 2
 
 audit: .venv/ready
 	$(BIN)/python bench/audit.py
