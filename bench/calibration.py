@@ -86,9 +86,8 @@ def trials(setting: Setting) -> int:
 
 
 def run(chosen: list[Setting], seed: int, jobs: int, only: str) -> dict[tuple[Setting, str], np.ndarray]:
-    parts = [
-        run_some([s for s in chosen if trials(s) == size], size, seed, jobs, only) for size in sorted(set(map(trials, chosen)))
-    ]
+    sizes = sorted(set(map(trials, chosen)))
+    parts = [run_some([s for s in chosen if trials(s) == size], size, seed, jobs, only) for size in sizes]
     return {key: u for part in parts for key, u in part.items()}
 
 
