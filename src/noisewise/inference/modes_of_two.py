@@ -136,7 +136,7 @@ def _residuals(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArra
     theta = problem.theta(points)
     for evidence in problem.evidence:
         n = max(float(evidence.n[group]), 0.0)
-        mean, covariance = evidence.moments(theta)
+        mean, covariance = evidence.moments(theta, "rough" if evidence.rounds_records else "auto")  # to search with
         mean = np.nan_to_num(n * mean, nan=1e150, posinf=1e150, neginf=-1e150).reshape(5, len(psi), -1)
         spread = n * np.nan_to_num(covariance[: len(psi)]) + np.diag(2 * evidence.scale[group] ** 2)
         root = np.linalg.inv(
