@@ -188,6 +188,8 @@ def _tilt(setting: Setting, t: Array, p: Array) -> Array:
 
 
 GAUSS = special.roots_legendre(6)
+CUSP = 0.5 * np.log(np.pi)
+"""log of the density at 0 of Laplace's law over that of a normal law of its variance, and so the two forms join."""
 
 
 def _panels(y: float, noise: Noise, tilt: float, centre: Array, sd: float, half: float) -> tuple[Array, Array]:
@@ -399,9 +401,8 @@ def _rough(setting: Setting, mean: Array, covariance: Array, spread: Array) -> t
     noise = np.diag([noise.variance for noise in setting.noises])
     total = n * covariance + noise
     r = setting.y - n * mean
-    log_det = 0.5 * np.log(np.maximum(np.linalg.det(total / np.diag(noise)[:, None]), 1e-300))
-    plain = -0.5 * np.einsum("bi,bij,bj->b", r, np.linalg.inv(total), r)
     widened = -0.5 * np.einsum("bi,bij,bj->b", r, np.linalg.inv(total + spread), r)
+    log_det = 0.5 * np.log(np.maximum(np.linalg.det(total / np.diag(noise)[:, None]), 1e-300))
     linear = np.zeros(len(r))
     for j, one in enumerate(setting.noises):
         if not one.gaussian:
@@ -409,7 +410,23 @@ def _rough(setting: Setting, mean: Array, covariance: Array, spread: Array) -> t
             linear -= reach / one.scale
         else:
             linear -= np.inf
-    return plain - log_det, np.maximum(widened, linear) - log_det
+    first, second = setting.noises
+    v11, v12, v22 = n * covariance[:, 0, 0], n * covariance[:, 0, 1], n * covariance[:, 1, 1]
+    share = v12 / (v11 + first.variance)  # of y2 - E y2 that y1 foretells
+    plain = _smeared(r[:, 0], v11, first) + _smeared(r[:, 1] - share * r[:, 0], np.maximum(v22 - share * v12, 1e-12 * v22), second)
+    return plain, np.maximum(widened, linear) - log_det
+
+
+def _smeared(z: Array, variance: Array, noise: Noise) -> Array:
+    """log density at z of normal plus noise, relative to that of the noise alone at 0, but for a constant."""
+    total = variance + noise.variance
+    normal = -0.5 * z**2 / total - 0.5 * np.log(total / noise.variance)
+    if noise.gaussian:
+        return normal
+    b, sd = noise.scale, np.sqrt(np.maximum(variance, 1e-14 * noise.variance))
+    c = sd / b
+    sides = np.logaddexp(-z / b + special.log_ndtr(z / sd - c), z / b + special.log_ndtr(-z / sd - c))
+    return np.where(c < 1e3, 0.5 * c**2 + sides + CUSP, normal)
 
 
 def _prior_ceiling(problem: Problem, cells: Cells) -> Array:
@@ -447,7 +464,7 @@ def _split(setting: Setting) -> tuple[Cells, Array]:
         best = max(best, float(log.max()))
         swing = np.repeat(np.ptp(log.reshape(-1, 4), axis=1), 4)
         live = ceiling > best - 30
-        still = (swing > 1.5) | (ceiling - log > 5)
+        still = (swing > 2.0) | (ceiling - log > 5)
         still = still & ~((ceiling < best - 14) & (swing < 3))
         still = still & (children.width > 1e-13 * np.abs(children.centre)).all(1)
         leaves = live & ~still
@@ -456,9 +473,8 @@ def _split(setting: Setting) -> tuple[Cells, Array]:
         cells = children.take(live & still)
         if len(cells.centre) == 0:
             break
-        if len(cells.centre) > 60000:
-            order = np.argsort(-ceiling[live & still])[:60000]
-            cells = cells.take(order)
+        if len(cells.centre) > 20000:
+            cells = cells.take(np.argsort(-ceiling[live & still])[:20000])
     found = Cells(np.concatenate([c.centre for c in done]), np.concatenate([c.width for c in done]))
     return found, np.concatenate(done_log)
 
@@ -490,18 +506,52 @@ def _posterior_at(problem: Problem, setting: Setting, point: Array, fine: bool =
     return float(log_prior(problem, point[None])[0]) + log_likelihood(setting, _theta(point[None])[0], fine)
 
 
+def _components(cells: Cells) -> NDArray[np.int64]:
+    """A number for each rectangle, the same for those that overlap, or touch, in their projections on both axes."""
+    label = np.zeros(len(cells.centre), dtype=np.int64)
+    for axis in (0, 1, 0):
+        fresh, new = 0, np.zeros_like(label)
+        for old in np.unique(label):
+            which = np.flatnonzero(label == old)
+            low = (cells.centre - 0.501 * cells.width)[which, axis]
+            high = (cells.centre + 0.501 * cells.width)[which, axis]
+            order = np.argsort(low)
+            reach = np.maximum.accumulate(high[order])
+            gaps = np.concatenate([[0], np.cumsum(low[order][1:] > reach[:-1])])
+            new[which[order]] = fresh + gaps
+            fresh += int(gaps[-1]) + 1
+        label = new
+    return label
+
+
+def _spacing(cells: Cells, rough: Array) -> Array:
+    """How far apart the exact likelihood is to be known: a third of an sd of each mode, or a rectangle where that is wider."""
+    spacing = 1.3 * cells.width
+    live = np.flatnonzero(rough > rough.max() - 14)
+    label = _components(cells.take(live))
+    for one in np.unique(label):
+        here = live[label == one]
+        log = rough[here] + np.log(cells.width[here]).sum(1)
+        weight = np.exp(log - log.max())
+        mean = np.average(cells.centre[here], axis=0, weights=weight)
+        sd = np.sqrt(np.average((cells.centre[here] - mean) ** 2, axis=0, weights=weight))
+        spacing[here] = np.maximum(spacing[here], 0.35 * sd)
+    return spacing
+
+
 def _exact_at_some(problem: Problem, setting: Setting, cells: Cells, rough: Array) -> tuple[NDArray[np.int64], Array, bool]:
-    """The posterior at rectangles no nearer to each other than about one of their widths.
+    """The posterior at rectangles that are well apart: their numbers, its logs, and whether they suffice.
 
     From the best of the approximation downwards, until nothing has mattered for long; False where patience ended first.
     """
-    area = np.log(cells.width).sum(1)
+    area, spacing = np.log(cells.width).sum(1), _spacing(cells, rough)
     some: list[int] = []
     exact: list[float] = []
     centres = np.zeros((0, 2))
     top, idle = -np.inf, 0
     for i in range(len(rough)):
-        if len(centres) and (np.abs((centres - cells.centre[i]) / cells.width[i]).max(1) < 0.9).any():
+        near = (np.abs(centres - cells.centre[i]) < spacing[i]).all(1) & (np.abs(rough[some] - rough[i]) < 1.5)
+        if near.any():
             continue
         some.append(i)
         centres = cells.centre[some]
@@ -520,7 +570,7 @@ def _weights(problem: Problem, setting: Setting, cells: Cells, known: Cells, dif
 
     What it lacks is smooth, and interpolated from the rectangles at which it is known.
     """
-    scale = np.median(known.width, axis=0)
+    scale = np.maximum(np.median(known.width, axis=0), 1e-300)
     size = len(difference)
     flat = size < 6 or np.linalg.matrix_rank((known.centre - known.centre[0]) / scale, tol=1e-6) < 2
     smooth = None if flat else interpolate.RBFInterpolator(known.centre / scale, difference, neighbors=min(24, size))
@@ -538,12 +588,13 @@ def _weights(problem: Problem, setting: Setting, cells: Cells, known: Cells, dif
     mass = logs_at(cells.centre) + area
     heavy = np.flatnonzero(mass > mass.max() - 9)
     rest = mass <= mass.max() - 9
-    each = max(36, int(np.ceil(12000 / len(heavy))))
+    share = np.exp(mass[heavy] - mass.max())
+    each = 16 + np.ceil(25000 * share / share.sum()).astype(int)  # more where the mass is
     # Roberts's two-dimensional golden-ratio sequence, started elsewhere in every rectangle
-    steps = np.arange(len(heavy) * each)[:, None] * np.array([0.7548776662466927, 0.5698402909980532])
+    steps = np.arange(each.sum())[:, None] * np.array([0.7548776662466927, 0.5698402909980532])
     inner = np.remainder(steps + 0.5, 1.0) - 0.5
     here = np.repeat(cells.centre[heavy], each, 0) + np.repeat(cells.width[heavy], each, 0) * inner
-    log = np.concatenate([mass[rest], logs_at(here) + np.repeat(area[heavy], each) - np.log(each)])
+    log = np.concatenate([mass[rest], logs_at(here) + np.repeat(area[heavy] - np.log(each), each)])
     return np.concatenate([_theta(cells.centre[rest]), _theta(here)]), np.exp(log - log.max())
 
 

@@ -293,6 +293,7 @@ class Count:
 
     def __init__(self, problem: Problem) -> None:
         self.n = problem["n"]
+        self.most_tilt = np.inf
         if self.n is not None:
             self.low = self.high = self.middle = int(self.n)
             return
@@ -313,12 +314,39 @@ class Count:
             self.numbers, self.weights = n[keep], np.exp(log[keep] - log.max())
             self.low, self.high = int(self.numbers[0]), int(self.numbers[-1])
             self.middle = int(round(np.average(self.numbers, weights=self.weights)))
+            if not self.closed:
+                self.most_tilt = 300 / (self.high - self.low + 1)
+        else:
+            self.most_tilt = 0.9 / self.noise.scale
 
-    def transform(self, centred: NDArray[np.complex128], shift: Array) -> NDArray[np.complex128]:
-        """E of exp(n c) e^(-i (n - middle) shift), c the log transform of one record less its shift."""
+    def mean_given(self, kappa: Array) -> tuple[Array, Array]:
+        """About the mean and variance of n under weights times e^(n kappa); infinite mean where they do not sum."""
+        if self.n is not None:
+            return np.full(kappa.shape, float(self.n)), np.zeros(kappa.shape)
+        if self.explicit:
+            variance = float(np.average((self.numbers - self.middle) ** 2, weights=self.weights)) + 1e-12
+            return np.maximum(self.middle + variance * kappa, 0.1), np.full(kappa.shape, variance)
+        b = self.noise.scale
+        within = np.clip(kappa * b, -0.9, 0.9)
+        mean = self.value + 2 * within * b / (1 - within**2)
+        return np.maximum(mean, 0.1), 2 * b**2 * (1 + within**2) / (1 - within**2) ** 2
+
+    def range_given(self, kappa: float) -> tuple[int, int]:
+        """The least and greatest n that matter under weights times e^(n kappa)."""
+        if self.n is not None:
+            return self.low, self.high
+        if self.explicit:
+            move = int(kappa * self.noise.scale**2) if self.closed else 0
+            return max(self.low + min(move, 0), 0), self.high + max(move, 0)
+        left, right = 1 / self.noise.scale + kappa, 1 / self.noise.scale - kappa
+        low = max(0, int(self.value - 34 / left)) if left > 0 else 0
+        return low, int(max(self.value, 0.0) + 34 / right) + 2
+
+    def transform(self, centred: NDArray[np.complex128], shift: Array, kappa: float) -> NDArray[np.complex128]:
+        """Sum over n of weight(n) exp(n c) e^((kappa - i shift) (n - middle)), c the log transform of a record about its pivot."""
         if self.n is not None:
             return np.exp(self.n * centred)
-        one = centred - 1j * shift  # log of one record's transform
+        one = centred - 1j * shift + kappa  # log of one record's transform, tilted but not made a probability
         top = np.exp(self.middle * centred)
         if self.explicit:
             return self._explicit(centred, one, top)
@@ -330,8 +358,10 @@ class Count:
         # sum over j = 0..middle of e^(-j rate) z^-j, z = e^one; where z is small the two powers are taken together
         ratio = -rate - one
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            left = np.expm1((self.middle + 1) * ratio) / np.expm1(ratio)
-        left = np.where(np.isfinite(left), top * left, self._small(centred, one, rate))
+            left = top * (np.expm1((self.middle + 1) * ratio) / np.expm1(ratio))
+        lost = ~np.isfinite(left)
+        if lost.any():
+            left[lost] = self._small(centred[lost], one[lost], rate)
         return np.exp(-fraction * rate) * left + top * right
 
     def _small(self, centred: NDArray[np.complex128], one: NDArray[np.complex128], rate: float) -> NDArray[np.complex128]:
@@ -345,7 +375,7 @@ class Count:
         self, centred: NDArray[np.complex128], one: NDArray[np.complex128], top: NDArray[np.complex128]
     ) -> NDArray[np.complex128]:
         out = np.zeros(one.shape, dtype=complex)
-        live = self.low * centred.real > -45  # the rest is nothing
+        live = self.low * centred.real > -60  # the rest is nothing
         one = one[live]
         if self.closed:
             offset = self.value - self.middle
@@ -372,6 +402,8 @@ class Resolution:
     reach: float = 14.0
 
 
+LOST = -1e5
+"""log p(y) where it is below what the arithmetic can tell."""
 LOW = Resolution(points=2**10, most=2**12, nodes=6)
 FINE = Resolution(points=2**13, most=2**16, nodes=12)
 FINER = Resolution(points=2**14, most=2**18, nodes=16, reach=17.0)
@@ -402,38 +434,44 @@ def _evaluate(problem: Problem, u: Array, resolution: Resolution) -> Evaluation:
     if count.n is None:
         spread = spread + mean**2 * count.noise.variance
     residual = (y - n * mean) / np.sqrt(spread)
-    tilt = np.zeros(len(u)) if count.n is None else _tilt(law, n, y, noise, residual)
-    logs = [
-        _one(law.t[i], law.p[i], law.step, count, y, noise, float(tilt[i]), resolution) for i in range(len(u))
-    ]
-    return Evaluation(np.array(logs), residual)
+    tilt = _tilt(law, count, y, noise, residual)
+    logs = np.array([_one(law.t[i], law.p[i], law.step, count, y, noise, float(tilt[i]), resolution) for i in range(len(u))])
+    logs = np.where(np.isfinite(logs), logs, LOST - residual**2)
+    return Evaluation(logs, residual)
 
 
-def _tilt(law: Law, n: int, y: float, noise: Noise, residual: Array) -> Array:
-    """lambda with n K'(lambda) + (noise variance) lambda = y, within the range that the noise allows; near is enough."""
+def _tilt(law: Law, count: Count, y: float, noise: Noise, residual: Array) -> Array:
+    """lambda with E S(lambda) + (noise variance) lambda = y, within the range that the noises allow; near is enough."""
     tilt = np.zeros(len(residual))
     far = np.flatnonzero(np.abs(residual) > 1.5)
+    n = count.high
     if far.size == 0 or n == 0:
         return tilt
     t, p = law.t[far], law.p[far]
     quadratic = noise.scale**2 if noise.gaussian else 0.0
     if noise.gaussian:
-        low = np.minimum((y - n * t.max(1)) / quadratic, 0.0)
-        high = np.maximum((y - n * t.min(1)) / quadratic, 0.0)
+        low = np.minimum((y - n * np.maximum(t.max(1), 0)) / quadratic, 0.0)
+        high = np.maximum((y - n * np.minimum(t.min(1), 0)) / quadratic, 0.0)
     else:
         low, high = np.full(far.size, -1 / noise.scale), np.full(far.size, 1 / noise.scale)
 
     def slope(value: Array) -> tuple[Array, Array]:
         exponent = value[:, None] * t
-        with np.errstate(divide="ignore"):
-            exponent = exponent - np.where(p > 0, exponent, -np.inf).max(1, keepdims=True)
-        q = p * np.exp(np.minimum(exponent, 0.0))
-        q /= q.sum(1, keepdims=True)
+        top = np.where(p > 0, exponent, -np.inf).max(1, keepdims=True)
+        q = p * np.exp(np.minimum(exponent - top, 0.0))
+        total = q.sum(1, keepdims=True)
+        q = q / total
         m = (q * t).sum(1)
         v = (q * (t - m[:, None]) ** 2).sum(1)
-        return n * m + quadratic * value - y, np.sqrt(n * v + quadratic)
+        kappa = top[:, 0] + np.log(total[:, 0])
+        number, spread = count.mean_given(kappa)
+        slope = number * m + quadratic * value - y
+        # beyond what the law of n can be tilted by, turn back
+        slope = np.where(np.abs(kappa) > count.most_tilt, np.where(value > 0, np.inf, -np.inf), slope)
+        return slope, np.sqrt(number * v + spread * m**2 + quadratic)
 
-    at_low, at_high = slope(low)[0], slope(high)[0]
+    with np.errstate(over="ignore", invalid="ignore"):
+        at_low, at_high = slope(low)[0], slope(high)[0]
     value = np.where(at_low >= 0, low, np.where(at_high <= 0, high, 0.0))
     open_ = (at_low < 0) & (at_high > 0)
     guess = np.zeros(far.size)  # bisect, but first on the side of 0 where the answer is, geometrically outwards
@@ -465,19 +503,21 @@ def _one(
         return float(noise.log_weight(np.float64(y)))
     keep = p > 0
     t, p = t[keep], p[keep]
-    about = y / n if count.n is not None else 0.0
+    about = y / n if n > 0 else 0.0
     exponent = tilt * (t - about)
     top = exponent.max()
     q = p * np.exp(exponent - top)
     log_m = top + np.log(q.sum())
+    kappa = log_m + tilt * about
     q /= q.sum()
     mean = float(q @ t)
     sd = float(np.sqrt(q @ (t - mean) ** 2))
-    span, points = _window(t, q, mean, sd, step, count, noise, resolution)
+    numbers = count.range_given(kappa)
+    span, points = _window(t, q, mean, sd, step, count, numbers, noise, resolution)
     own = step is not None and span / step <= resolution.most  # the statistic's own lattice serves
     h = step if own and step is not None else span / points
     pivot = _pivot(t, q, mean, step if own else None, count)
-    masses, index = _sum_law(t, q, pivot, h, points, mean, count)
+    masses, index = _sum_law(t, q, pivot, h, points, mean, count, numbers, kappa)
     total = n * pivot + index * h
     if own or h <= noise.scale / 4 or (noise.step is not None and noise.step > h):
         z = y - (noise.released(total) if own else total)
@@ -485,9 +525,11 @@ def _one(
         ceiling = log_w.max()
         value = float(masses @ np.exp(log_w - ceiling))
     else:
-        ceiling, value = _smooth(masses / h, total, y, noise, tilt, n * mean, max(np.sqrt(n) * sd, 4 * h))
-    floor = 1e-15 * max(masses.max(), 1e-300)
-    return n * log_m * (count.n is not None) + ceiling + float(np.log(max(value, floor)))
+        number = n if count.n is not None else sum(numbers) / 2
+        ceiling, value = _smooth(masses / h, total, y, noise, tilt, number * mean, max(np.sqrt(number) * sd, 4 * h))
+    if not value > 1e-14 * np.abs(masses).max():
+        return -np.inf
+    return (n * log_m if n > 0 else -tilt * y) + ceiling + float(np.log(value))
 
 
 def _pivot(t: Array, q: Array, mean: float, step: float | None, count: Count) -> float:
@@ -501,17 +543,17 @@ def _pivot(t: Array, q: Array, mean: float, step: float | None, count: Count) ->
 
 
 def _window(
-    t: Array, q: Array, mean: float, sd: float, step: float | None, count: Count, noise: Noise, resolution: Resolution
+    t: Array, q: Array, mean: float, sd: float, step: float | None, count: Count, numbers: tuple[int, int], noise: Noise, resolution: Resolution
 ) -> tuple[float, int]:
     """Width of the window of the sum, and the number of its points."""
-    n = count.high
+    n = numbers[1]
     moving = n * (1 - q.max() if q.max() > 0.5 else 1.0)
     live = t[n * q > 1e-15]
     jump = float(np.abs(live - mean).max()) if live.size else 0.0
     half = resolution.reach * np.sqrt(n) * sd + (20 * jump if moving < 400 else 0.0)
     if count.n is None:
-        half += abs(mean) * max(count.high - count.middle, count.middle - count.low)
-        whole = count.high * (max(t.max(), 0.0) - min(t.min(), 0.0))
+        half += abs(mean) * (numbers[1] - numbers[0]) / 2
+        whole = n * (max(t.max(), 0.0) - min(t.min(), 0.0))
     else:
         whole = n * (float(live.max() - live.min()) if live.size else 0.0)
     unit = step if step is not None else 0.0
@@ -526,7 +568,7 @@ def _window(
 
 
 def _sum_law(
-    t: Array, q: Array, pivot: float, h: float, points: int, mean: float, count: Count
+    t: Array, q: Array, pivot: float, h: float, points: int, mean: float, count: Count, numbers: tuple[int, int], kappa: float
 ) -> tuple[Array, Array]:
     """Masses of (sum - n pivot)/h, n pivot with n the middle number, and the whole numbers they belong to."""
     f = (t - pivot) / h
@@ -546,10 +588,9 @@ def _sum_law(
     centred = np.where(np.isfinite(centred), centred, -1e3)
     omega = 2 * np.pi * np.arange(points // 2 + 1) / (points * h)
     with np.errstate(under="ignore"):
-        masses = np.fft.irfft(count.transform(centred, omega * pivot), points)
+        masses = np.fft.irfft(count.transform(centred, omega * pivot, kappa), points)
     if count.n is None:
-        middle = 0.5 * ((count.low + count.high) * mean) - count.middle * pivot
-        masses = masses / max(masses.sum(), 1e-300)
+        middle = 0.5 * sum(numbers) * mean - count.middle * pivot
     else:
         middle = count.n * (mean - pivot)
     first = int(np.rint(middle / h)) - points // 2
@@ -644,6 +685,9 @@ def scan(problem: Problem, coordinate: Coordinate) -> tuple[Array, Array]:
         change = np.abs(np.diff(log))
         crossing = np.sign(residual[1:]) != np.sign(residual[:-1])
         higher = np.concatenate([[True], log[1:] >= log[:-1]]) & np.concatenate([log[:-1] >= log[1:], [True]])
+        tops = np.flatnonzero(higher)
+        higher[:] = False
+        higher[tops[np.argsort(-log[tops])[:20]]] = True
         top = higher[1:] | higher[:-1]
         matters = np.maximum(log[1:], log[:-1]) + np.minimum(change, 30) > best - 30
         wide = np.diff(u) > 1e-14 * (np.abs(u[1:]) + np.abs(u[:-1]))
@@ -752,53 +796,121 @@ def _own_error(problem: Problem, coordinate: Coordinate, u: Array, log: Array, f
 
 def categorical(problem: Problem) -> Answer:
     """Counts s with weights prod_j G(alpha_j + s_j)/s_j! noise(y_j - s_j) on sum s = n; theta_j given s_j is a Beta."""
-    first = _categorical(problem, 2**13)
-    second = _categorical(problem, 2**14)
-    error = max(np.abs(np.interp(a.theta, b.theta, b.cdf) - a.cdf).max() for a, b in zip(first, second, strict=True))
-    return Answer({f"probabilities[{j}]": m for j, m in enumerate(second)}, float(error))
+    coarse, fine = _categorical(problem, 2**12), _categorical(problem, 2**13)
+    error = max(np.abs(np.interp(a.theta, b.theta, b.cdf) - a.cdf).max() for a, b in zip(coarse, fine, strict=True))
+    return Answer({f"probabilities[{j}]": m for j, m in enumerate(fine)}, float(error) / 2)
 
 
 def _categorical(problem: Problem, most: int) -> list[Marginal]:
     alpha, y, n = np.array(problem["prior"]["concentration"], dtype=float), problem["statistic"], problem["n"]
-    k = len(alpha)
-    noises = [Noise.of(problem["noise"], j) for j in range(k)]
+    noises = [Noise.of(problem["noise"], j) for j in range(len(alpha))]
     if n is None:
         return _categorical_unknown(alpha, np.array(y), noises)
-    gap = abs(n - sum(y))
-    low = [max(0.0, y[j] - gap - 45 * noises[j].scale) for j in range(k)]
-    high = [min(float(n), max(0.0, y[j]) + gap + 45 * noises[j].scale) for j in range(k)]
-    low = [min(a, float(n)) for a in low]
+    if len(alpha) == 2:
+        return _pair(alpha, y, noises, n, most)
+    return _several(alpha, y, noises, n, most)
+
+
+def _pair(alpha: Array, y: list[float], noises: list[Noise], n: int, most: int) -> list[Marginal]:
+    """Two categories: one count, summed over whole numbers in cells that shrink towards 0, n and the released counts."""
+    marks = [np.linspace(0, n, most // 4)]
+    marks += [side for g in [np.geomspace(1, n + 1, most // 2)] for side in (g, n - g)]
+    for centre, noise in ((y[0], noises[0]), (n - y[1], noises[1])):
+        out = noise.scale * np.concatenate([np.linspace(0, 3, most // 16), np.geomspace(3, 60, most // 16)])
+        marks += [centre - out, centre + out]
+    edges = np.unique(np.clip(np.rint(np.concatenate(marks)), 0, n + 1))
+    edges = np.unique(np.concatenate([edges, [0.0, n + 1.0]]))
+    size = np.diff(edges)  # a cell holds edges[i], ..., edges[i + 1] - 1
+    inner = edges[:-1, None] + np.where(size[:, None] <= 5, np.arange(5), (size[:, None] - 1) * np.arange(5) / 4)
+    used = inner < edges[1:, None]
+    s = np.minimum(inner, n)
+    log = sum(special.gammaln(a + k) - special.gammaln(k + 1) for a, k in zip(alpha, (s, n - s), strict=True))
+    log = log + noises[0].log_weight(y[0] - noises[0].released(s)) + noises[1].log_weight(y[1] - noises[1].released(n - s))
+    log = np.where(used, log, -np.inf) + np.log(size / used.sum(1))[:, None]
+    weight = np.exp(log - log.max())
+    total = weight.sum(1)
+    with np.errstate(invalid="ignore"):
+        middle = np.where(total > 0, (weight * s).sum(1) / total, s[:, 0])
+    number = np.full(len(middle), float(n))
+    return [_beta_mixture(middle, total, alpha[0], alpha[1], number), _beta_mixture(n - middle, total, alpha[1], alpha[0], number)]
+
+
+def _several(alpha: Array, y: list[float], noises: list[Noise], n: int, most: int) -> list[Marginal]:
+    """Three or more categories: convolutions over whole numbers, or over cells of d of them where those are too many."""
+    k = len(alpha)
+    gap, about = abs(n - sum(y)), list(y)
+    if noises[0].gaussian:  # what is lacking is shared by the squares of the scales; Laplace noise leaves it open
+        gap, about = 0.0, _shared_out(y, noises, n)
+    low = [min(max(0.0, about[j] - gap - 45 * noises[j].scale), float(n)) for j in range(k)]
+    high = [min(float(n), max(0.0, about[j]) + gap + 45 * noises[j].scale) for j in range(k)]
     width = max(max(b - a for a, b in zip(low, high, strict=True)), 1.0)
     d = max(1.0, np.ceil(width / most))
     first = [np.floor(a / d) for a in low]
     size = int(np.ceil(width / d)) + 2
-    factors = []
-    for j in range(k):
-        s = (first[j] + np.arange(size)) * d
-        factors.append(_count_factor(s, alpha[j], y[j], noises[j], n, d))
-    target = np.rint(n / d) - sum(first)  # the sum of the shifted indices
-    logs = _balance(factors, target, d)
+    factors = [_count_factor((first[j] + np.arange(size)) * d, alpha[j], y[j], noises[j], n, d) for j in range(k)]
+    target = np.rint(n / d - (0 if d == 1 else k / 2)) - sum(first)  # the sum of the cells' numbers
+    values = _balance(factors, target)
     out = []
     for j in range(k):
         rest = np.ones(1)
         for i in range(k):
             if i != j:
-                rest = np.maximum(_convolve(rest, logs[i]), 0.0)
+                rest = np.maximum(_convolve(rest, values[i]), 0.0)
         index = (target - np.arange(size)).astype(int)
-        weight = logs[j] * np.where((index >= 0) & (index < len(rest)), rest[np.clip(index, 0, len(rest) - 1)], 0.0)
-        out.append(_beta_mixture((first[j] + np.arange(size)) * d, weight, alpha[j], alpha.sum() - alpha[j], np.full(size, float(n))))
+        weight = values[j] * np.where((index >= 0) & (index < len(rest)), rest[np.clip(index, 0, len(rest) - 1)], 0.0)
+        s = (first[j] + np.arange(size)) * d
+        if d > 1:
+            s, weight = _spread_first(s, weight, alpha[j], d)
+        s = np.minimum(s, n)
+        out.append(_beta_mixture(s, weight, alpha[j], alpha.sum() - alpha[j], np.full(len(s), float(n))))
     return out
 
 
+def _shared_out(y: list[float], noises: list[Noise], n: int) -> list[float]:
+    """Counts from 0 that add up to n, nearest to the released ones in units of the noise."""
+    squares = np.array([noise.scale**2 for noise in noises])
+    low, high = -(max(y) + n) / squares.min(), (n - min(y)) / squares.min()
+    for _ in range(200):
+        rate = 0.5 * (low + high)
+        if np.maximum(np.array(y) + rate * squares, 0).sum() > n:
+            high = rate
+        else:
+            low = rate
+    return [float(v) for v in np.maximum(np.array(y) + rate * squares, 0)]
+
+
+def _log_prior_sum(s: Array, alpha: float) -> Array:
+    """log of the sum of G(alpha + k)/k! over k < s, which is G(alpha + s)/(alpha G(s))."""
+    safe = np.maximum(s, 1.0)
+    return np.where(s >= 1, special.gammaln(alpha + safe) - special.gammaln(safe) - np.log(alpha), -np.inf)
+
+
 def _count_factor(s: Array, alpha: float, y: float, noise: Noise, n: int, d: float) -> Array:
-    inside = (s >= 0) & (s <= n + d)
+    """log weight of the counts s, s + 1, ..., s + d - 1 together."""
+    inside = (s >= 0) & (s <= n)
     safe = np.where(inside, s, 1.0)
-    sub = np.zeros(1) if d == 1 else (np.arange(9) - 4) / 9 * d  # a strided lattice averages the noise over its cell
-    weight = special.logsumexp(noise.log_weight(y - noise.released(safe[:, None] + sub)), axis=1)
-    return np.where(inside, special.gammaln(alpha + safe) - special.gammaln(safe + 1) + weight, -np.inf)
+    if d == 1:
+        log = special.gammaln(alpha + safe) - special.gammaln(safe + 1) + noise.log_weight(y - noise.released(safe))
+        return np.where(inside, log, -np.inf)
+    above, below = _log_prior_sum(safe + d, alpha), _log_prior_sum(safe, alpha)
+    prior = above + np.log(-np.expm1(np.minimum(below - above, -1e-300)))
+    average = special.logsumexp(noise.log_weight(y - safe[:, None] - d * (np.arange(9) + 0.5) / 9), axis=1) - np.log(9)
+    return np.where(inside, prior + average, -np.inf)
 
 
-def _balance(factors: list[Array], target: float, d: float) -> list[Array]:
+def _spread_first(s: Array, weight: Array, alpha: float, d: float) -> tuple[Array, Array]:
+    """Cells near 0 told apart into their counts, which matter there; elsewhere a cell is its middle."""
+    values, weights = [s[s >= 16 * d] + (d - 1) / 2], [weight[s >= 16 * d]]
+    for start, mass in zip(s[s < 16 * d], weight[s < 16 * d], strict=True):
+        edges = np.unique(np.rint(np.concatenate([[start, start + d], np.geomspace(max(start, 1), start + d, 60)])))
+        log = _log_prior_sum(edges, alpha)
+        share = np.diff(np.exp(log - log[-1]))
+        values.append(np.maximum(0.5 * (edges[1:] + edges[:-1] - 1), edges[:-1]))
+        weights.append(mass * share / share.sum())
+    return np.concatenate(values), np.concatenate(weights)
+
+
+def _balance(factors: list[Array], target: float) -> list[Array]:
     """Tilt all factors alike, which the fixed sum does not feel, until their means add up to it."""
     index = np.arange(len(factors[0]))
 
@@ -807,8 +919,8 @@ def _balance(factors: list[Array], target: float, d: float) -> list[Array]:
         values = [np.exp(f - f.max()) for f in logs]
         return [v / v.sum() for v in values]
 
-    low, high = -60.0, 60.0
-    for _ in range(80):
+    low, high = -1e5, 1e5
+    for _ in range(120):
         rate = 0.5 * (low + high)
         if sum(float(v @ index) for v in tilted(rate)) > target:
             high = rate
@@ -845,25 +957,50 @@ def _categorical_unknown(alpha: Array, y: Array, noises: list[Noise]) -> list[Ma
 
 
 def _beta_mixture(s: Array, weight: Array, alpha: float, beta: float, n: Array) -> Marginal:
-    """The mixture of Beta(alpha + s, beta + n - s) on a grid that follows it."""
-    keep = weight > 1e-13 * weight.max()
+    """The mixture of Beta(alpha + s, beta + n - s), on a grid of logit theta refined until no step is above 0.002."""
+    keep = weight > 1e-10 * weight.max()
     s, weight, n = s[keep], weight[keep] / weight[keep].sum(), n[keep]
-    if len(s) > 40000:
-        order = np.argsort(-weight)[:40000]
-        s, weight, n = s[order], weight[order] / weight[order].sum(), n[order]
+    if len(s) > 6000:  # neighbours are alike: put equal masses together
+        group = np.floor(np.cumsum(weight) * 5999).astype(int)
+        mass = np.bincount(group, weight)
+        s, n = (np.bincount(group, weight * x) / np.maximum(mass, 1e-300) for x in (s, n))
+        s, n, weight = s[mass > 0], n[mass > 0], mass[mass > 0]
     a, b = alpha + s, np.maximum(beta + n - s, 1e-9)
-    pick = np.unique(np.concatenate([np.searchsorted(np.cumsum(weight), np.linspace(0, 1, 60)[1:-1])])).clip(0, len(s) - 1)
-    with np.errstate(all="ignore"):
-        levels = np.concatenate([10.0 ** -np.arange(3, 13, 3), np.linspace(0.01, 0.99, 21), 1 - 10.0 ** -np.arange(3, 13, 3)])
-        grid = np.unique(stats.beta.ppf(levels[:, None], a[pick], b[pick]))
-    grid = grid[np.isfinite(grid)]
-    grid = np.interp(np.linspace(0, 1, 900), np.linspace(0, 1, len(grid)), grid)
-    grid = np.unique(np.concatenate([grid, [0.0, 1.0], 10.0 ** -np.arange(4, 300, 6)]))
-    cdf = np.zeros(len(grid))
-    for i in range(0, len(s), 2000):
-        block = slice(i, i + 2000)
-        cdf += special.betainc(a[block], b[block], grid[:, None]) @ weight[block]
-    return Marginal(grid, np.clip(cdf, 0, 1))
+
+    def distribution(u: Array) -> Array:
+        out = np.zeros(len(u))
+        for i in range(0, len(s), 2000):
+            block = slice(i, i + 2000)
+            out += _beta_cdf(u, a[block], b[block]) @ weight[block]
+        return out
+
+    centre = special.logit(np.clip(np.average(a / (a + b), weights=weight), 1e-290, 1 - 1e-16))
+    u = np.unique(np.concatenate([np.linspace(-690, 36, 100), np.linspace(-30, 30, 60), [centre]]))
+    cdf = distribution(u)
+    for _ in range(40):
+        i = np.flatnonzero((np.diff(cdf) > 0.002) & (np.diff(u) > 1e-13 * (1 + np.abs(u[1:]))))
+        if i.size == 0 or len(u) > 4000:
+            break
+        new = 0.5 * (u[i] + u[i + 1])
+        u, cdf = np.concatenate([u, new]), np.concatenate([cdf, distribution(new)])
+        order = np.argsort(u)
+        u, cdf = u[order], cdf[order]
+    theta = special.expit(u)
+    keep = np.concatenate([np.diff(theta) > 0, [True]])
+    return Marginal(theta[keep], np.clip(cdf[keep], 0, 1))
+
+
+def _beta_cdf(u: Array, a: Array, b: Array) -> Array:
+    """P(theta <= expit(u)) of Beta(a, b), (len(u), len(a)); of its limits, normal and gamma, where a or b is beyond 10^7."""
+    theta, other = special.expit(u)[:, None], special.expit(-u)[:, None]
+    if a.max() < 1e7 and b.max() < 1e7:
+        return np.where(theta < 0.5, special.betainc(a, b, theta), 1 - special.betainc(b, a, other))
+    mean = a / (a + b)
+    sd = np.sqrt(mean * (b / (a + b)) / (a + b + 1))
+    normal = special.ndtr(np.where(mean < 0.5, theta - mean, b / (a + b) - other) / sd)
+    few = special.gammainc(np.minimum(a, 1e6), np.logaddexp(0, u)[:, None] * (b + (a - 1) / 2))
+    most = special.gammaincc(np.minimum(b, 1e6), np.logaddexp(0, -u)[:, None] * (a + (b - 1) / 2))
+    return np.where(a < 1e6, few, np.where(b < 1e6, most, normal))
 
 
 def solve(problem: Problem) -> Answer:

@@ -30,7 +30,7 @@ sys.path.insert(0, str(HERE))
 import slow_posterior as oracle
 from slow_posterior import Answer, Marginal, Problem
 
-VERSION = 3
+VERSION = 4
 """Of the oracle: a change of its answers makes older files of the cache stale."""
 LEVELS = np.concatenate([[0.002, 0.01], np.arange(0.02, 0.99, 0.02), [0.99, 0.998]])
 OFF, UNSURE, SLOW = 0.02, 0.003, 3.0
