@@ -402,6 +402,7 @@ class Resolution:
     reach: float = 14.0
 
 
+GAUSS = special.roots_legendre(8)
 LOST = -1e5
 """log p(y) where it is below what the arithmetic can tell."""
 LOW = Resolution(points=2**10, most=2**12, nodes=6)
@@ -611,12 +612,23 @@ def _smooth(density: Array, total: Array, y: float, noise: Noise, tilt: float, c
         right, left = max(1 / noise.scale - tilt, 1e-300), max(1 / noise.scale + tilt, 1e-300)
         own = np.concatenate([[0.0], min(45 / right, max(high, 0.0)) * grow, -min(45 / left, max(-low, 0.0)) * grow])
     breaks = np.unique(np.clip(np.concatenate([around, own, [low, high]]), low, high))
-    x, w = special.roots_legendre(8)
+    x, w = GAUSS
     half = np.diff(breaks)[:, None] / 2
     z = (breaks[:-1, None] + half * (x + 1)).ravel()
     weights = (half * w).ravel()
-    values = interpolate.CubicSpline(total, density)(y - z)
+    values = cubic(density, (y - z - total[0]) / (total[1] - total[0]))
     return ceiling, float((weights * values) @ np.exp(noise.log_weight(z) + tilt * z - ceiling))
+
+
+def cubic(row: Array, place: Array) -> Array:
+    """Lagrange's cubic through the four points about each place, counted in points from the first."""
+    k = np.clip(np.floor(place).astype(int), 1, len(row) - 3)
+    f = place - k
+    v = [row[k + j] for j in (-1, 0, 1, 2)]
+    return (
+        -v[0] * f * (f - 1) * (f - 2) / 6 + v[1] * (f + 1) * (f - 1) * (f - 2) / 2
+        - v[2] * (f + 1) * f * (f - 2) / 2 + v[3] * (f + 1) * f * (f - 1) / 6
+    )  # fmt: skip
 
 
 # -------------------------------------------------------------------------------------------------- one parameter
