@@ -7,13 +7,13 @@ the two sums from nodes of one record, tilted to the saddle point, its Fourier s
 against it; or, for few records, on a lattice.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import interpolate, spatial, special, stats
-
 from slow_posterior import Answer, Array, Marginal, Noise, Problem
 
 MANY = 60.0
@@ -370,12 +370,16 @@ def _first_cells(problem: Problem) -> Cells:
     core = np.linspace(low, min(high, 2 * np.log(b - a) + 14), 60)
     edges = np.unique(np.concatenate([core, np.arange(core[-1], high, 1.0), [high]]))
     centres, widths = [], []
-    for bottom, top in zip(edges[:-1], edges[1:], strict=True):
+    for bottom, top in itertools.pairwise(edges):
         w = 0.5 * (bottom + top)
         sd = np.exp(0.5 * top)
         reach = 7.5 * sd / np.sqrt(p["strength"])
         left, right = min(a - 10 * sd, p["mean"] - reach), max(b + 10 * sd, p["mean"] + reach)
-        marks = [np.linspace(left, right, 40), np.linspace(a - 3 * sd, b + 3 * sd, 60), np.linspace(p["mean"] - reach, p["mean"] + reach, 40)]
+        marks = [
+            np.linspace(left, right, 40),
+            np.linspace(a - 3 * sd, b + 3 * sd, 60),
+            np.linspace(p["mean"] - reach, p["mean"] + reach, 40),
+        ]
         columns = np.unique(np.concatenate(marks))
         columns = columns[np.concatenate([[True], np.diff(columns) > 1e-9 * (right - left)])]
         centres.append(np.stack([0.5 * (columns[1:] + columns[:-1]), np.full(len(columns) - 1, w)], 1))
@@ -453,7 +457,10 @@ def _split(setting: Setting) -> tuple[Cells, Array]:
         points = (cells.centre[:, None] + cells.width[:, None] * shift).reshape(-1, 2)
         mean, covariance = _moments(problem, points)
         four = mean.reshape(-1, 4, 2)
-        along = [0.5 * np.abs(four[:, 2] - four[:, 0] + four[:, 3] - four[:, 1]), 0.5 * np.abs(four[:, 1] - four[:, 0] + four[:, 3] - four[:, 2])]
+        along = [
+            0.5 * np.abs(four[:, 2] - four[:, 0] + four[:, 3] - four[:, 1]),
+            0.5 * np.abs(four[:, 1] - four[:, 0] + four[:, 3] - four[:, 2]),
+        ]
         curved = 0.5 * np.abs(four[:, 3] - four[:, 2] - four[:, 1] + four[:, 0])
         spread = sum(np.einsum("bi,bj->bij", d + curved, d + curved) for d in along) * n**2 / 4
         spread = np.repeat(np.asarray(spread), 4, axis=0)

@@ -53,7 +53,7 @@ def pick(rng: np.random.Generator, *values: Any) -> Any:
 
 def draw_n(rng: np.random.Generator) -> int:
     low, high = pick(rng, (1, 10), (10, 1000), (10, 1000), (1e3, 1e6), (1e3, 1e6), (1e6, 1e12))
-    return int(round(log_uniform(rng, low, high)))
+    return round(log_uniform(rng, low, high))
 
 
 def draw_epsilon(rng: np.random.Generator) -> float:
@@ -282,7 +282,9 @@ def title(problem: Problem) -> str:
     """A problem on one line."""
 
     def numbers(values: Problem) -> str:
-        return ", ".join(f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in values.items() if k not in ("kind", "unknown", "k"))
+        return ", ".join(
+            f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in values.items() if k not in ("kind", "unknown", "k")
+        )
 
     family, prior, noise = problem["family"], problem["prior"], problem["noise"]
     name = family["kind"] if family["kind"] != "normal" else f"normal-{family['unknown']}"
@@ -366,7 +368,13 @@ def build(problem: Problem) -> tuple[Any, Any, Any]:
     elif held["kind"] == "categorical":
         family = families.Categorical(held["k"])
     else:
-        names = {"bernoulli": "Bernoulli", "poisson": "Poisson", "geometric": "Geometric", "exponential": "Exponential", "gamma": "Gamma"}
+        names = {
+            "bernoulli": "Bernoulli",
+            "poisson": "Poisson",
+            "geometric": "Geometric",
+            "exponential": "Exponential",
+            "gamma": "Gamma",
+        }
         family = getattr(families, names[held["kind"]])(**{k: v for k, v in held.items() if k != "kind"})
     bounds, count = problem["bounds"], problem["count"]
     release = noisewise.observe(
@@ -407,7 +415,12 @@ def work() -> None:
     warm |= {"n_prior": None, "bounds": None, "coordinates": "plain", "statistic": [20.0]}
     run_library(warm | {"noise": {"kind": "laplace", "scale": [2.0]}})
     both = {"kind": "normal_inverse_gamma", "mean": 0.0, "strength": 1.0, "shape": 3.0, "scale": 3.0}
-    warm |= {"family": {"kind": "normal", "unknown": "both"}, "prior": both, "bounds": (-3.0, 3.0, "clamp"), "statistic": [2.0, 40.0]}
+    warm |= {
+        "family": {"kind": "normal", "unknown": "both"},
+        "prior": both,
+        "bounds": (-3.0, 3.0, "clamp"),
+        "statistic": [2.0, 40.0],
+    }
     run_library(warm | {"noise": {"kind": "laplace", "scale": [2.0, 2.0]}})
     for line in sys.stdin:
         try:
@@ -570,11 +583,10 @@ def one(number: int, problem: Problem, library: Library, arguments: argparse.Nam
             verdict, where = "MOMENTS", f"mean or sd off by {moments:.3g}"
     row |= {"verdict": verdict, "distance": gap}
     warned = "warned" if row["warned"] else "-"
-    print(
-        f"{number:3d} {verdict:13s} distance {gap:.4f} (oracle {found.error:.0e}) {warned:6s} {row['seconds']:6.2f} s  {title(problem)}"
-        + (f"\n      {where}" if verdict not in ("ok", "oracle unsure") else ""),
-        flush=True,
-    )
+    line = f"{number:3d} {verdict:13s} distance {gap:.4f} (oracle {found.error:.0e}) {warned:6s} {row['seconds']:6.2f} s"
+    print(f"{line}  {title(problem)}", flush=True)
+    if verdict not in ("ok", "oracle unsure"):
+        print(f"      {where}", flush=True)
     return row
 
 
