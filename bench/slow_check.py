@@ -173,7 +173,7 @@ def main() -> int:
         size = float(weight.sum() ** 2 / (weight**2).sum())
         if size < ENOUGH:
             continue
-        found, _ = stress.answer(problem, arguments.cache, False)
+        found = stress.solve(problem, arguments.cache, False).answer
         gap = compare(found, theta, weight)
         values.append(gap * np.sqrt(size))
         print(f"{number:3d} distance {gap:.4f} of {size:7.0f} draws: {values[-1]:.2f}  {stress.title(problem)}", flush=True)

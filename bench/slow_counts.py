@@ -205,7 +205,10 @@ def _beta_mixture(s: Array, weight: Array, alpha: float, beta: float, n: Array) 
         u, cdf = u[order], cdf[order]
     theta = special.expit(u)
     keep = np.concatenate([np.diff(theta) > 0, [True]])
-    return Marginal(theta[keep], np.clip(cdf[keep], 0, 1))
+    each = a / (a + b)
+    mean = float(weight @ each)
+    sd = float(np.sqrt(weight @ ((each - mean) ** 2 + each * (b / (a + b)) / (a + b + 1))))
+    return Marginal(theta[keep], np.clip(cdf[keep], 0, 1), (mean, sd))
 
 
 def _beta_cdf(u: Array, a: Array, b: Array) -> Array:

@@ -643,6 +643,8 @@ class Marginal:
 
     theta: Array
     cdf: Array
+    known: tuple[float, float] | None = None
+    """Mean and sd, where they are known better than from the grid."""
 
     def probability(self, theta: Array) -> tuple[Array, Array]:
         """P(< theta) and P(<= theta), apart only where a jump lies at theta, give or take a rounding."""
@@ -654,6 +656,17 @@ class Marginal:
 
     def quantile(self, q: Array) -> Array:
         return np.interp(q, self.cdf, self.theta)
+
+    def moments(self) -> tuple[float, float]:
+        """Mean and sd; from the grid, theta is even between its points."""
+        if self.known is not None:
+            return self.known
+        with np.errstate(over="ignore", invalid="ignore"):
+            mass, middle = np.diff(self.cdf), 0.5 * (self.theta[1:] + self.theta[:-1])
+            mass = np.concatenate([[self.cdf[0]], mass, [1 - self.cdf[-1]]])
+            middle = np.concatenate([self.theta[:1], middle, self.theta[-1:]])
+            mean = float((mass[mass > 0] * middle[mass > 0]).sum())
+            return mean, float(np.sqrt((mass[mass > 0] * (middle[mass > 0] - mean) ** 2).sum()))
 
 
 def start_grid(problem: Problem, coordinate: Coordinate) -> Array:

@@ -17,6 +17,7 @@ import select
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -312,23 +313,32 @@ def digest(problem: Problem) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
-def answer(problem: Problem, cache: Path, again: bool) -> tuple[Answer, float]:
-    """The oracle's posterior, from the cache where it is there, and the seconds that it took."""
+@dataclass(frozen=True)
+class Held:
+    """The oracle's answer as the cache holds it."""
+
+    answer: Answer
+    moments: dict[str, tuple[float, float]]
+    seconds: float
+
+
+def solve(problem: Problem, cache: Path, again: bool) -> Held:
+    """The oracle's posterior, from the cache where it is there."""
     file = cache / f"{digest(problem)}.npz"
-    if file.exists() and not again:
-        held = np.load(file)
-        names = [str(name) for name in held["names"]]
-        marginals = {name: Marginal(held[f"theta{i}"], held[f"cdf{i}"]) for i, name in enumerate(names)}
-        return Answer(marginals, float(held["error"])), float(held["seconds"])
-    start = time.process_time()
-    found = oracle.solve(problem)
-    seconds = time.process_time() - start
-    arrays: dict[str, Any] = {"names": np.array(list(found.marginals)), "error": found.error, "seconds": seconds}
-    for i, marginal in enumerate(found.marginals.values()):
-        thin = thinned(marginal)
-        arrays |= {f"theta{i}": thin.theta, f"cdf{i}": thin.cdf}
-    np.savez_compressed(file, **arrays)
-    return answer(problem, cache, again=False)
+    if again or not file.exists():
+        start = time.process_time()
+        found = oracle.solve(problem)
+        seconds = time.process_time() - start
+        arrays: dict[str, Any] = {"names": np.array(list(found.marginals)), "error": found.error, "seconds": seconds}
+        for i, marginal in enumerate(found.marginals.values()):
+            thin = thinned(marginal)
+            arrays |= {f"theta{i}": thin.theta, f"cdf{i}": thin.cdf, f"moments{i}": np.array(marginal.moments())}
+        np.savez_compressed(file, **arrays)
+    held = np.load(file)
+    names = [str(name) for name in held["names"]]
+    marginals = {name: Marginal(held[f"theta{i}"], held[f"cdf{i}"]) for i, name in enumerate(names)}
+    moments = {name: tuple(held[f"moments{i}"]) for i, name in enumerate(names) if f"moments{i}" in held}
+    return Held(Answer(marginals, float(held["error"])), moments, float(held["seconds"]))
 
 
 def thinned(marginal: Marginal) -> Marginal:
@@ -495,25 +505,14 @@ def figures_finite(out: dict[str, Any]) -> bool:
     return all(v is not None and math.isfinite(v) for values in out["quantiles"].values() for v in values)
 
 
-def moments_off(problem: Problem, found: Answer, out: dict[str, Any]) -> float:
-    """How far the reported mean is from the oracle's, in sds, and the sd as a ratio; where both surely exist."""
-    if problem["prior"].get("shape", 9.0) < 3 and "gamma" in problem["prior"]["kind"] and problem["prior"]["kind"] != "gamma":
+def moments_off(problem: Problem, held: Held, out: dict[str, Any]) -> float:
+    """How far the reported mean is from the oracle's, in sds, and the log ratio of the sds; where both surely exist."""
+    if problem["prior"]["kind"] in ("inverse_gamma", "normal_inverse_gamma") and problem["prior"]["shape"] < 3:
         return 0.0
     worst = 0.0
     for row in out["summary"]:
-        marginal = found.marginals.get(row["name"])
-        if marginal is None or row.get("mean") is None or row.get("sd") is None:
-            continue
-        live = (marginal.cdf > 1e-9) & (marginal.cdf < 1 - 1e-9)
-        theta, cdf = marginal.theta[live], marginal.cdf[live]
-        if len(theta) < 100:
-            continue
-        middle, mass = 0.5 * (theta[1:] + theta[:-1]), np.diff(cdf)
-        mass = np.concatenate([mass, [cdf[0], 1 - cdf[-1]]])
-        middle = np.concatenate([middle, theta[[0, -1]]])
-        mean = float(mass @ middle)
-        sd = float(np.sqrt(mass @ (middle - mean) ** 2))
-        if sd > 1e-9 * abs(mean):
+        mean, sd = held.moments.get(row["name"], (math.nan, math.nan))
+        if row.get("mean") is not None and row.get("sd") is not None and sd > 1e-9 * abs(mean):
             worst = max(worst, abs(row["mean"] - mean) / sd, abs(math.log(max(row["sd"], 1e-300) / sd)))
     return worst
 
@@ -559,11 +558,12 @@ def kind_of(problem: Problem) -> str:
 def one(number: int, problem: Problem, library: Library, arguments: argparse.Namespace) -> dict[str, Any] | None:
     """Solve one problem both ways and print its line."""
     try:
-        found, took = answer(problem, arguments.cache, arguments.again)
+        held = solve(problem, arguments.cache, arguments.again)
     except Exception as error:  # an oracle that fails is said to have failed, and the rest goes on
         print(f"{number:3d} the oracle failed: {type(error).__name__}: {error}  {title(problem)}", flush=True)
         return {"number": number, "verdict": "oracle failed", "seconds": 0.0, "warned": False}
-    print(f"{number:3d} oracle {took:.1f} s, its error {found.error:.1e}", file=sys.stderr, flush=True)
+    found = held.answer
+    print(f"{number:3d} oracle {held.seconds:.1f} s, its error {found.error:.1e}", file=sys.stderr, flush=True)
     if arguments.oracle_only:
         return None
     out = library.ask(problem)
@@ -579,7 +579,7 @@ def one(number: int, problem: Problem, library: Library, arguments: argparse.Nam
             verdict = "oracle unsure"
         elif gap > OFF:
             verdict = "off, warned" if row["warned"] else "OFF"
-        elif (moments := moments_off(problem, found, out)) > 0.1:
+        elif (moments := moments_off(problem, held, out)) > 0.1:
             verdict, where = "MOMENTS", f"mean or sd off by {moments:.3g}"
     row |= {"verdict": verdict, "distance": gap}
     warned = "warned" if row["warned"] else "-"
