@@ -21,9 +21,10 @@ from scipy import special
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import slow_posterior as oracle
+import slow
 import stress
-from slow_posterior import Answer, Problem
+from problems import draw_problem, title
+from slow import Answer, Problem
 
 MOST, DRAWS, ENOUGH = 2000, 400_000, 2000
 
@@ -145,7 +146,7 @@ def check_cases(path: Path) -> None:
         problem = {key: case[key] for key in ("family", "prior", "n", "noise")} | {"count": None, "n_prior": None}
         problem |= {"statistic": case["released"], "coordinates": "plain"}
         problem["bounds"] = None if bounds is None else (bounds["lower"], bounds["upper"], bounds["outside"])
-        found = oracle.solve(problem)
+        found = slow.solve(problem)
         for name, known in case["posterior"].items():
             at = np.abs(found.marginals[name].probability(np.array(known["quantiles"]))[0] - [0.05, 0.25, 0.5, 0.75, 0.95]).max()
             print(f"{case['id']} {name}: distance {at:.5f}, the oracle's own error {found.error:.1e}", flush=True)
@@ -163,7 +164,7 @@ def main() -> int:
         check_cases(arguments.cases)
     values = []
     for number in range(arguments.problems):
-        problem = stress.draw_problem(arguments.seed, number)
+        problem = draw_problem(arguments.seed, number)
         n = problem["n"]
         if n is None:
             n = MOST if problem["count"] is None else problem["count"]["value"] + 40 * problem["count"]["noise"]["scale"][0]
@@ -176,7 +177,7 @@ def main() -> int:
         found = stress.solve(problem, arguments.cache, False).answer
         gap = compare(found, theta, weight)
         values.append(gap * np.sqrt(size))
-        print(f"{number:3d} distance {gap:.4f} of {size:7.0f} draws: {values[-1]:.2f}  {stress.title(problem)}", flush=True)
+        print(f"{number:3d} distance {gap:.4f} of {size:7.0f} draws: {values[-1]:.2f}  {title(problem)}", flush=True)
     worst = sorted(values)[-5:]
     print(f"{len(values)} problems; the largest five statistics are {' '.join(f'{v:.2f}' for v in worst)}")
     return 0

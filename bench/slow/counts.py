@@ -6,7 +6,9 @@ on sum s = n. The weights of one count are its own factor times the convolution 
 
 import numpy as np
 from scipy import special
-from slow_posterior import Answer, Array, Marginal, Noise, Problem
+
+from slow.noise import Noise
+from slow.types import Answer, Array, Marginal, Problem
 
 
 def categorical(problem: Problem) -> Answer:
