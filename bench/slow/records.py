@@ -171,4 +171,8 @@ def _panel_nodes(problem: Problem, u: Array, a: float, b: float, nodes: int, ins
     total = p.sum(1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(total > 0, p * (inside / total), 0.0)
+    if problem["family"]["kind"] == "normal":  # narrower than the panels can tell: all of it at its mean
+        mean, _ = normal_parameters(problem, u)
+        lost = np.flatnonzero((total[:, 0] <= 0) & (inside[:, 0] > 0))
+        p[lost, np.abs(points[lost] - mean[lost, None]).argmin(1)] = inside[lost, 0]
     return statistic_of(problem, points), p

@@ -13,6 +13,8 @@ from noisewise.model.arrays import FloatArray
 TERMS = 1 << 21
 MOST = 1 << 16
 """Ways of sharing n records between two atoms that are summed one by one."""
+WAY = 8
+"""The work of one such way, three log-gammas, in products of a weight and a harmonic."""
 
 
 def transform(
@@ -59,6 +61,7 @@ def _shared(centred: FloatArray, weight: FloatArray, n: FloatArray) -> tuple[Flo
     reach = np.ceil(10 * np.sqrt(n * share * (1 - share)) + 12)
     low = np.maximum(np.floor(n * share) - reach, 0)
     count = int(min((np.minimum(np.floor(n * share) + reach, n) - low).max() + 1, MOST))
+    effort.spend(WAY * float(n.size) * count)
     k = low[:, None] + np.arange(count)  # on the second atom
     rest = n[:, None] - k
     valid = rest >= 0
