@@ -16,6 +16,8 @@ PIECES = 1 << 15
 """Where a rounded statistic changes is looked for in so many parts of the bounds."""
 CANCELLED = 1e-9
 """A difference of two values of the CDF that is smaller has too few digits left."""
+NOTHING = -100.0
+"""The log of a probability that no number of records brings back."""
 _UNIT, _UNIT_WEIGHT = np.polynomial.legendre.leggauss(16)
 
 
@@ -122,10 +124,11 @@ def _probabilities(family: Family, theta: FloatArray, edges: FloatArray) -> Floa
     """P(edge < x <= next edge), (batch, pieces): differences of the CDF, or where these have lost their digits an integral."""
     with np.errstate(all="ignore"):
         weight = np.maximum(np.diff(family.cdf(edges, theta), axis=1), 0.0)
-        if (weight < CANCELLED).any():
-            half = np.diff(edges) / 2
-            x = (edges[:-1, None] + half[:, None] * (1 + _UNIT)).ravel()
-            density = np.exp(family.log_density(x, theta)).reshape(len(theta), half.size, _UNIT.size)
-            direct = np.nan_to_num(density @ _UNIT_WEIGHT * half)
-            weight = np.where(weight < CANCELLED, np.minimum(direct, CANCELLED), weight)
+        log_density = family.log_density(edges, theta)
+        at_ends = np.maximum(log_density[:, :-1], log_density[:, 1:]) + np.log(np.diff(edges))
+        row, piece = np.nonzero((weight < CANCELLED) & ~(at_ends < NOTHING))
+        half = np.diff(edges)[piece, None] / 2
+        density = np.exp(family.log_density(edges[piece, None] + half * (1 + _UNIT), theta[row]))
+        weight[row, piece] = np.minimum(np.nan_to_num(density @ _UNIT_WEIGHT * half[:, 0]), CANCELLED)
+        weight[at_ends < NOTHING] = 0.0
     return np.nan_to_num(weight)
