@@ -1,8 +1,10 @@
-"""Attack every kind of release: a lower bound on the privacy that is really spent, beside what is declared.
+"""Attack every kind of release: a lower bound on the privacy that is really spent, beside what is
+declared.
 
-Every built-in family, rule for records outside the bounds, neighbouring relation (also of groups whose sizes are released,
-where a record may move from one to another) and kind of noise, and the choice of private bounds. A bound holds with confidence
-99.99 %, so that a false alarm in one table of about 100 is to be expected.
+Every built-in family, rule for records outside the bounds, neighbouring relation (also of groups
+whose sizes are released, where a record may move from one to another) and kind of noise, and the
+choice of private bounds. A bound holds with confidence 99.99 %, so that a false alarm in one table
+of about 100 is to be expected.
 
 Run: python bench/audit.py [runs], or make audit
 """
@@ -31,7 +33,10 @@ BOUNDED = [
 PRIVATE = [
     (families.Poisson(), PrivateBounds(0, 30, epsilon=2, outside="clamp")),
     (families.Normal(), PrivateBounds(-50, 50, epsilon=2, outside="clamp")),
-    (families.Geometric(), PrivateBounds(1, 30, epsilon=2, quantiles=(0.9, 0.99), outside="redact")),
+    (
+        families.Geometric(),
+        PrivateBounds(1, 30, epsilon=2, quantiles=(0.9, 0.99), outside="redact"),
+    ),
 ]
 
 
@@ -41,20 +46,40 @@ Setting = tuple[Family, Bounds | PrivateBounds | None, str, dict[str, float]]
 def settings() -> list[Setting]:
     cases: list[tuple[Family, Bounds | PrivateBounds | None]] = [(families.Bernoulli(), None)]
     cases.append((families.Categorical(["a", "b", "c"], other="c"), None))
-    cases += [(family, Bounds(*limits, outside=outside)) for family, limits in BOUNDED for outside in ("redact", "clamp")]
+    cases += [
+        (family, Bounds(*limits, outside=outside))
+        for family, limits in BOUNDED
+        for outside in ("redact", "clamp")
+    ]
     costs: list[dict[str, float]] = [{"epsilon": 4}, {"rho": 2}]
-    fixed = [(*case, neighbours, cost) for case in cases for neighbours in ("replace_one", "add_remove", "move") for cost in costs]
-    return [(*case, neighbours, {}) for case in PRIVATE for neighbours in ("replace_one", "add_remove")] + fixed
+    fixed = [
+        (*case, neighbours, cost)
+        for case in cases
+        for neighbours in ("replace_one", "add_remove", "move")
+        for cost in costs
+    ]
+    return [
+        (*case, neighbours, {}) for case in PRIVATE for neighbours in ("replace_one", "add_remove")
+    ] + fixed
 
 
 def attacked(setting: Setting, runs: int) -> tuple[bool, str]:
     family, bounds, neighbours, cost = setting
     relation = {"sizes": "released"} if neighbours == "move" else {"neighbours": neighbours}
     found = audit(family, bounds=bounds, runs=runs, **relation, **cost)
-    known = "".join(f" {key} {value:g}" for key, value in family.describe().items() if isinstance(value, float))
+    known = "".join(
+        f" {key} {value:g}" for key, value in family.describe().items() if isinstance(value, float)
+    )
     rule = "" if bounds is None else f" {bounds.outside} [{bounds.lower:g}, {bounds.upper:g}]"
-    rule = f" bounds in [{bounds.lower:g}, {bounds.upper:g}]" if isinstance(bounds, PrivateBounds) else rule
-    line = f"{family.kind + known + rule:42s} {neighbours:12s} {found.declared!s:14s} at least {found.bound:.3f}"
+    rule = (
+        f" bounds in [{bounds.lower:g}, {bounds.upper:g}]"
+        if isinstance(bounds, PrivateBounds)
+        else rule
+    )
+    line = (
+        f"{family.kind + known + rule:42s} {neighbours:12s} {found.declared!s:14s} at least "
+        f"{found.bound:.3f}"
+    )
     return found.kept, f"{line}  {'pass' if found.kept else 'FAIL'}  by {found.attack}"
 
 
@@ -62,7 +87,9 @@ def main() -> int:
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else RUNS
     every, broken = settings(), 0
     title = f"{len(every)} settings, {runs} releases of both tables"
-    lines = Parallel(n_jobs=-1, return_as="generator")(delayed(attacked)(setting, runs) for setting in every)
+    lines = Parallel(n_jobs=-1, return_as="generator")(
+        delayed(attacked)(setting, runs) for setting in every
+    )
     for kept, line in track(lines, title, total=len(every), console=Console(stderr=True)):
         broken += not kept
         print(line, flush=True)

@@ -1,10 +1,11 @@
 """Is `auto` calibrated? 4000 simulated trials a setting; one line for each, with a verdict.
 
-For every setting the KS statistic of U against uniform must be below 0.031 (99.9 %), or that of a repeat with a fresh
-seed below 0.0258 (99 %); and with z = Phi^-1(U), |mean z| sqrt(N) and |mean z^2 - 1| sqrt(N/2) below 4.5. Two parameters
-at n >= 10^4 have 1000 trials, and the limits of so many.
+For every setting the KS statistic of U against uniform must be below 0.031 (99.9 %), or that of a
+repeat with a fresh seed below 0.0258 (99 %); and with z = Phi^-1(U), |mean z| sqrt(N) and |mean z^2
+- 1| sqrt(N/2) below 4.5. Two parameters at n >= 10^4 have 1000 trials, and the limits of so many.
 
-Run: python bench/calibration.py [--jobs 2] [--only poisson]. Stop it and start it again: finished chunks are kept in
+Run: python bench/calibration.py [--jobs 2] [--only poisson]. Stop it and start it again: finished
+chunks are kept in
 bench/data/calibration and not done again.
 """
 
@@ -14,7 +15,14 @@ import time
 from pathlib import Path
 
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from scipy import special
 
 from noisewise import Bounds, families, priors
@@ -38,7 +46,10 @@ def settings() -> list[Setting]:
     low, high = (2 * ((1 - q) ** (-1 / 8) - 1) for q in (0.025, 0.975))
     for outside in ("redact", "clamp"):
         for n in (1, 10, 100, 1000):
-            out += [Setting(families.Exponential(), gamma, Bounds(low, high, outside=outside), n, e) for e in (0.1, 1.0, 10.0)]
+            out += [
+                Setting(families.Exponential(), gamma, Bounds(low, high, outside=outside), n, e)
+                for e in (0.1, 1.0, 10.0)
+            ]
     one_parameter = (
         (families.Poisson(), priors.Gamma(4, 2), (0, 6)),
         (families.Geometric(), priors.Beta(4, 6), (1, 8)),
@@ -49,30 +60,61 @@ def settings() -> list[Setting]:
     for family, prior, bounds in one_parameter:
         for outside in ("clamp", "redact"):
             for n in (10, 100, 1000):
-                out += [Setting(family, prior, Bounds(*bounds, outside=outside), n, e) for e in (0.5, 2.0, 8.0)]
+                out += [
+                    Setting(family, prior, Bounds(*bounds, outside=outside), n, e)
+                    for e in (0.5, 2.0, 8.0)
+                ]
     # Many records: under redact two thetas may explain a sum, each known far better than the prior.
-    many = (*one_parameter, (families.Exponential(), gamma, (low, high)), (families.Exponential(), priors.Gamma(2, 20), (0, 60)))
+    many = (
+        *one_parameter,
+        (families.Exponential(), gamma, (low, high)),
+        (families.Exponential(), priors.Gamma(2, 20), (0, 60)),
+    )
     for family, prior, bounds in many:
         for outside in ("clamp", "redact"):
-            out += [Setting(family, prior, Bounds(*bounds, outside=outside), n, 1.0) for n in (10**4, 10**5, 10**6)]
+            out += [
+                Setting(family, prior, Bounds(*bounds, outside=outside), n, 1.0)
+                for n in (10**4, 10**5, 10**6)
+            ]
     for k in (3, 20):
         for concentration in (2.0, 0.3):
             prior = priors.Dirichlet([concentration] * k)
             for n in (10, 100, 1000):
-                out += [Setting(families.Categorical(k), prior, None, n, e) for e in (0.5, 2.0, 8.0)]
+                out += [
+                    Setting(families.Categorical(k), prior, None, n, e) for e in (0.5, 2.0, 8.0)
+                ]
     both = priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0)
     for n in (1000, 100, 10):
-        out += [Setting(families.Normal(), both, Bounds(-3, 3, outside="clamp"), n, e) for e in (0.5, 2.0, 8.0)]
-        out += [Setting(families.Normal(), both, Bounds(-5, 5, outside="redact"), n, e) for e in (0.5, 2.0, 8.0)]
+        out += [
+            Setting(families.Normal(), both, Bounds(-3, 3, outside="clamp"), n, e)
+            for e in (0.5, 2.0, 8.0)
+        ]
+        out += [
+            Setting(families.Normal(), both, Bounds(-5, 5, outside="redact"), n, e)
+            for e in (0.5, 2.0, 8.0)
+        ]
     for n in (10**4, 10**5, 10**6):
-        out += [Setting(families.Normal(), both, Bounds(-2, 3, outside=outside), n, 1.0) for outside in ("clamp", "redact")]
+        out += [
+            Setting(families.Normal(), both, Bounds(-2, 3, outside=outside), n, 1.0)
+            for outside in ("clamp", "redact")
+        ]
     return out
 
 
 def title(s: Setting) -> str:
-    bounds = "" if s.bounds is None else f" {s.bounds.outside} [{s.bounds.lower:.3g}, {s.bounds.upper:.3g}]"
-    prior = str(s.prior) if s.family.kind != "categorical" else f"Dirichlet({s.prior.concentration[0]:g} x {s.family.dimension})"
-    known = [f"{key} {value:g}" for key, value in s.family.describe().items() if isinstance(value, float)]
+    bounds = (
+        ""
+        if s.bounds is None
+        else (f" {s.bounds.outside} [{s.bounds.lower:.3g}, {s.bounds.upper:.3g}]")
+    )
+    prior = (
+        str(s.prior)
+        if s.family.kind != "categorical"
+        else f"Dirichlet({s.prior.concentration[0]:g} x {s.family.dimension})"
+    )
+    known = [
+        f"{key} {value:g}" for key, value in s.family.describe().items() if isinstance(value, float)
+    ]
     return f"{' '.join([s.family.kind, *known])} ~ {prior}{bounds} n={s.n} eps={s.epsilon:g}"
 
 
@@ -85,17 +127,31 @@ def trials(setting: Setting) -> int:
     return TRIALS_OF_TWO if len(setting.family.parameters) == 2 and setting.n >= 10**4 else TRIALS
 
 
-def run(chosen: list[Setting], seed: int, jobs: int, only: str) -> dict[tuple[Setting, str], np.ndarray]:
+def run(
+    chosen: list[Setting], seed: int, jobs: int, only: str
+) -> dict[tuple[Setting, str], np.ndarray]:
     sizes = sorted(set(map(trials, chosen)))
-    parts = [run_some([s for s in chosen if trials(s) == size], size, seed, jobs, only) for size in sizes]
+    parts = [
+        run_some([s for s in chosen if trials(s) == size], size, seed, jobs, only) for size in sizes
+    ]
     return {key: u for part in parts for key, u in part.items()}
 
 
-def run_some(chosen: list[Setting], size: int, seed: int, jobs: int, only: str) -> dict[tuple[Setting, str], np.ndarray]:
+def run_some(
+    chosen: list[Setting], size: int, seed: int, jobs: int, only: str
+) -> dict[tuple[Setting, str], np.ndarray]:
     folder = FOLDER / f"{only or 'all'}-{size}-{seed}".replace(" ", "_")
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns) as bar:
-        task = bar.add_task(f"{len(chosen)} settings, seed {seed}", total=len(chosen) * (size // CHUNK))
+        task = bar.add_task(
+            f"{len(chosen)} settings, seed {seed}", total=len(chosen) * (size // CHUNK)
+        )
         cells = [Cell(s, "auto") for s in chosen]
         found = run_cells(cells, size, seed, folder, jobs, None, lambda cell, u: bar.advance(task))
     return {(cell.setting, target): u for (cell, target), u in found.uniforms.items()}
@@ -115,7 +171,10 @@ def main() -> int:
     start = time.perf_counter()
     chosen = [s for s in settings() if arguments.only in title(s)]
     first = run(chosen, 0, arguments.jobs, arguments.only)
-    good = {key: (f := figures(u))[0] < KS * few(u) and abs(f[1]) < Z and abs(f[2]) < Z for key, u in first.items()}
+    good = {
+        key: (f := figures(u))[0] < KS * few(u) and abs(f[1]) < Z and abs(f[2]) < Z
+        for key, u in first.items()
+    }
     again = [s for s in chosen if not all(ok for (setting, _), ok in good.items() if setting is s)]
     second = run(again, 1, arguments.jobs, f"{arguments.only} again") if again else {}
     failed = 0
@@ -129,7 +188,10 @@ def main() -> int:
         failed += not good[key]
         print(f"{line}  {'pass' if good[key] else 'FAIL'}")
     minutes = (time.perf_counter() - start) / 60
-    print(f"{len(first)} lines, {failed} failed, {len(again)} settings repeated, {minutes:.1f} minutes this time")
+    print(
+        f"{len(first)} lines, {failed} failed, {len(again)} settings repeated, {minutes:.1f} "
+        "minutes this time"
+    )
     return 1 if failed else 0
 
 

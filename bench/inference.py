@@ -1,6 +1,7 @@
 """Inference against NumPyro's NUTS used well, and against itself: ratios measured in one run.
 
-Run: make bench-inference, or python bench/inference.py [peers|cold|many|n|counts] ... with the extra `bench` installed.
+Run: make bench-inference, or python bench/inference.py [peers|cold|many|n|counts] ... with the
+extra `bench` installed.
 """
 
 import os
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -27,28 +29,38 @@ def cases():
     observe = noisewise.observe
     return {
         "bernoulli": (
-            observe(family=families.Bernoulli(), n=1000, statistic=366.26, noise=noise.Laplace(10.0)),
+            observe(
+                family=families.Bernoulli(), n=1000, statistic=366.26, noise=noise.Laplace(10.0)
+            ),
             priors.Beta(10, 10),
         ),
         "exponential": (
             observe(
-                family=families.Exponential(), n=100, statistic=39.752, noise=noise.Laplace(1.5),
+                family=families.Exponential(),
+                n=100,
+                statistic=39.752,
+                noise=noise.Laplace(1.5),
                 bounds=Bounds(0.01, 1.5, outside="redact"),
             ),
             priors.Gamma(8, 2),
         ),
         "normal": (
             observe(
-                family=families.Normal(), n=100, statistic=[30.73, 55.74], noise=noise.Laplace([3.0, 6.0]),
+                family=families.Normal(),
+                n=100,
+                statistic=[30.73, 55.74],
+                noise=noise.Laplace([3.0, 6.0]),
                 bounds=Bounds(-4, 4, outside="clamp"),
             ),
             priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0),
         ),
         "categorical": (
-            observe(family=families.Categorical(100), n=10**5, statistic=y, noise=noise.Laplace(4.0)),
+            observe(
+                family=families.Categorical(100), n=10**5, statistic=y, noise=noise.Laplace(4.0)
+            ),
             priors.Dirichlet([1.0] * 100),
         ),
-    }  # fmt: skip
+    }
 
 
 def timed(call, repeat):
@@ -70,7 +82,9 @@ def everything(release, prior):
 
 
 def effective(samples):
-    """The smallest effective sample size over the numbers of each parameter, (chains, draws, ...)."""
+    """The smallest effective sample size over the numbers of each parameter, (chains,
+    draws, ...).
+    """
     sizes = []
     for draws in samples.values():
         flat = np.asarray(draws).reshape(*draws.shape[:2], -1)
@@ -82,7 +96,9 @@ def peers():
     import jax
     import peers
 
-    print("warm, per 1000 effective draws; auto gives 4000 independent draws, summary and certificate")
+    print(
+        "warm, per 1000 effective draws; auto gives 4000 independent draws, summary and certificate"
+    )
     bars = {"bernoulli": 10, "exponential": 10, "normal": 1, "categorical": 10}
     for name, (release, prior) in cases().items():
         y = jax.numpy.array(release.statistic)
@@ -95,7 +111,8 @@ def peers():
         ours = timed(lambda: everything(release, prior), 1 if name == "categorical" else 10)  # noqa: B023
         ratio = (nuts / ess * 1000) / (ours / 4)
         print(
-            f"  {name:11s} NUTS {nuts:.3f} s, {ess:.0f} effective; auto {ours * 1e3:7.1f} ms; ratio {ratio:6.1f} (bar {bars[name]})"
+            f"  {name:11s} NUTS {nuts:.3f} s, {ess:.0f} effective; auto {ours * 1e3:7.1f} ms; "
+            f"ratio {ratio:6.1f} (bar {bars[name]})"
         )
     release, prior = cases()["bernoulli"]
     run = peers.compiled("bernoulli_centred")
@@ -107,7 +124,10 @@ def peers():
     start = time.perf_counter()
     posterior = noisewise.infer(release, prior, method="gibbs", draws=40_000, seed=1)
     ours = posterior.certificate.ess / (time.perf_counter() - start)
-    print(f"  gibbs (8 chains) {ours:.0f} effective/s, NUTS on the centred model {nuts:.0f}; ratio {ours / nuts:.1f} (bar 3)")
+    print(
+        f"  gibbs (8 chains) {ours:.0f} effective/s, NUTS on the centred model {nuts:.0f}; ratio "
+        f"{ours / nuts:.1f} (bar 3)"
+    )
 
 
 def cold():
@@ -132,16 +152,29 @@ def cold():
                 "--prior",
                 texts[name],
             ]
-            ours = timed(lambda: subprocess.run(command, check=True, capture_output=True, env=env), 2)  # noqa: B023
+            ours = timed(
+                partial(subprocess.run, command, check=True, capture_output=True, env=env), 2
+            )
         statistic = ",".join(map(str, release.statistic))
         start = time.perf_counter()
-        subprocess.run([sys.executable, str(HERE / "peers.py"), name, statistic], check=True, capture_output=True, env=env)
+        subprocess.run(
+            [sys.executable, str(HERE / "peers.py"), name, statistic],
+            check=True,
+            capture_output=True,
+            env=env,
+        )
         nuts = time.perf_counter() - start
-        print(f"  {name:12s} NUTS {nuts:6.2f} s; noisewise {ours:5.2f} s; ratio {nuts / ours:6.1f} (bar 10)")
+        print(
+            f"  {name:12s} NUTS {nuts:6.2f} s; noisewise {ours:5.2f} s; ratio {nuts / ours:6.1f} "
+            "(bar 10)"
+        )
 
 
 def many():
-    print("10 000 groups, each with its own n, y and epsilon: one batch against a loop of infer (over 200 of them)")
+    print(
+        "10 000 groups, each with its own n, y and epsilon: one batch against a loop of infer "
+        "(over 200 of them)"
+    )
     rng = np.random.default_rng(1)
     n = (10 ** rng.uniform(1, 5, 10_000)).astype(int)
     epsilon = 10 ** rng.uniform(-1, 0.5, 10_000)
@@ -149,21 +182,29 @@ def many():
     for size, e in zip(n, epsilon, strict=True):
         p, rate = rng.beta(2, 5), rng.gamma(8) / 2
         s = rng.binomial(size, p) + rng.laplace(0, 1 / e)
-        bernoulli.append(noisewise.observe(family=families.Bernoulli(), n=int(size), statistic=s, noise=noise.Laplace(1 / e)))
+        bernoulli.append(
+            noisewise.observe(
+                family=families.Bernoulli(), n=int(size), statistic=s, noise=noise.Laplace(1 / e)
+            )
+        )
         x = rng.exponential(1 / rate, size)
         s = np.where((x > 0.01) & (x < 1.5), x, 0).sum() + rng.laplace(0, 1.5 / e)
         exponential.append(
             noisewise.observe(
-                family=families.Exponential(), n=int(size), statistic=s, noise=noise.Laplace(1.5 / e),
+                family=families.Exponential(),
+                n=int(size),
+                statistic=s,
+                noise=noise.Laplace(1.5 / e),
                 bounds=Bounds(0.01, 1.5, outside="redact"),
             )
-        )  # fmt: skip
+        )
     for name, releases, prior, bar in (
         ("bernoulli", bernoulli, priors.Beta(2, 5), 20),
         ("exponential", exponential, priors.Gamma(8, 2), 10),
     ):
         each, loop = 0.0, []
-        for half in (releases[:100], releases[100:200]):  # before and after the batch: the machine's mood weighs on both alike
+        # before and after the batch: the machine's mood weighs on both alike
+        for half in (releases[:100], releases[100:200]):
             start = time.perf_counter()
             loop += [noisewise.infer(release, prior).summary()[0] for release in half]
             each += (time.perf_counter() - start) / 200
@@ -172,11 +213,14 @@ def many():
                 table = noisewise.infer_many(releases, prior).table()
                 batch = time.perf_counter() - start
         worst = max(
-            abs(row[c] - one[c]) / one["sd"] for row, one in zip(table, loop, strict=False) for c in ("mean", "sd", "5%", "95%")
+            abs(row[c] - one[c]) / one["sd"]
+            for row, one in zip(table, loop, strict=False)
+            for c in ("mean", "sd", "5%", "95%")
         )
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
         print(
-            f"  {name:12s} batch {batch:6.2f} s, loop {each * 1e4:6.1f} s; ratio {each * 1e4 / batch:5.1f} (bar {bar}); "
+            f"  {name:12s} batch {batch:6.2f} s, loop {each * 1e4:6.1f} s; ratio "
+            f"{each * 1e4 / batch:5.1f} (bar {bar}); "
             f"largest difference {worst:.1e} sd; peak {peak:.2f} GB (bar 1)"
         )
 
@@ -187,27 +231,43 @@ def by_n():
         times = []
         for n in (10**3, 10**12):
             if name == "bernoulli":
-                release = noisewise.observe(family=families.Bernoulli(), n=n, statistic=0.37 * n, noise=noise.Laplace(0.01 * n))
+                release = noisewise.observe(
+                    family=families.Bernoulli(),
+                    n=n,
+                    statistic=0.37 * n,
+                    noise=noise.Laplace(0.01 * n),
+                )
                 prior = priors.Beta(10, 10)
             else:
                 release = noisewise.observe(
-                    family=families.Exponential(), n=n, statistic=0.35 * n, noise=noise.Laplace(0.01 * n),
+                    family=families.Exponential(),
+                    n=n,
+                    statistic=0.35 * n,
+                    noise=noise.Laplace(0.01 * n),
                     bounds=Bounds(0.01, 1.5, outside="redact"),
-                )  # fmt: skip
+                )
                 prior = priors.Gamma(8, 2)
             times.append(timed(lambda: everything(release, prior), 20))  # noqa: B023
-        print(f"  {name:12s} {times[0] * 1e3:.1f} ms, {times[1] * 1e3:.1f} ms; ratio {times[1] / times[0]:.2f}")
+        print(
+            f"  {name:12s} {times[0] * 1e3:.1f} ms, {times[1] * 1e3:.1f} ms; ratio "
+            f"{times[1] / times[0]:.2f}"
+        )
 
 
 def by_counts():
-    print("categorical, n = 10^6, epsilon = 0.1: autocorrelation in sweeps (bar 8), a sweep at K = 1000 over K = 100 (bar 12)")
+    print(
+        "categorical, n = 10^6, epsilon = 0.1: autocorrelation in sweeps (bar 8), a sweep at K = "
+        "1000 over K = 100 (bar 12)"
+    )
     rng = np.random.default_rng(2)
     law = noise.Laplace(20.0)
     for a in (0.1, 0.5, 1.0, 10.0):
         cost = {}
         for k in (3, 100, 1000):
             concentration = np.full(k, a)
-            y = rng.multinomial(10**6, priors.Dirichlet(concentration).draw(rng, 1)[0]) + rng.laplace(0, 20.0, k)
+            y = rng.multinomial(
+                10**6, priors.Dirichlet(concentration).draw(rng, 1)[0]
+            ) + rng.laplace(0, 20.0, k)
             chains = 16
             state = counts.start(np.tile(y, (chains, 1)), 1e6, concentration, rng)
             for _ in range(200):
@@ -221,7 +281,10 @@ def by_counts():
             held = np.stack(kept)
             moving = np.ptp(held, axis=(0, 1)) > 0
             time_of = diagnostics.of(held[:, :, moving]).autocorrelation
-            print(f"  K = {k:4d}, concentration {a:4g}: slowest {time_of.max():5.2f}; {cost[k] * 1e3:.1f} ms a sweep")
+            print(
+                f"  K = {k:4d}, concentration {a:4g}: slowest {time_of.max():5.2f}; "
+                f"{cost[k] * 1e3:.1f} ms a sweep"
+            )
         print(f"  concentration {a:4g}: K = 1000 / K = 100 ratio {cost[1000] / cost[100]:.1f}")
 
     groups_of_counts(rng)
@@ -233,16 +296,26 @@ def groups_of_counts(rng):
         n, scale = int(10 ** rng.uniform(2, 6)), 2 / rng.choice([0.1, 0.5, 1, 5])
         y = rng.multinomial(n, rng.dirichlet(np.ones(10))) + np.round(rng.laplace(0, scale, 10))
         law = noise.DiscreteLaplace(scale, 1.0)
-        releases.append(noisewise.observe(family=families.Categorical(10), n=n, statistic=y, noise=law))
+        releases.append(
+            noisewise.observe(family=families.Categorical(10), n=n, statistic=y, noise=law)
+        )
     start = time.process_time()
     noisewise.infer_many(releases, priors.Dirichlet([1.0] * 10)).table()
     batch = time.process_time() - start
     start = time.process_time()
     for release in releases[:20]:
         law = release.noise.broadcast(10)
-        counts.betas(counts.sample([(np.array(release.statistic), float(release.n), law)], np.ones(10), rng).counts, np.ones(10))
+        counts.betas(
+            counts.sample(
+                [(np.array(release.statistic), float(release.n), law)], np.ones(10), rng
+            ).counts,
+            np.ones(10),
+        )
     loop = (time.process_time() - start) * 50
-    print(f"  1000 groups, K = 10: {batch:.1f} s of CPU (bar 60), a loop of the chain {loop:.0f} s; ratio {loop / batch:.0f}")
+    print(
+        f"  1000 groups, K = 10: {batch:.1f} s of CPU (bar 60), a loop of the chain {loop:.0f} "
+        f"s; ratio {loop / batch:.0f}"
+    )
 
 
 PARTS = {"peers": peers, "cold": cold, "many": many, "n": by_n, "counts": by_counts}

@@ -1,8 +1,9 @@
-"""The best general alternative, used well: NumPyro's NUTS in 64 bits, four vectorised chains, compiled once.
+"""The best general alternative, used well: NumPyro's NUTS in 64 bits, four vectorised chains,
+compiled once.
 
-Each model integrates the true statistic out where there is one Laplace statistic, and keeps it as a latent variable
-otherwise, under the same normal approximation as `collapsed`. Run as a script (python bench/peers.py NAME) it is the cold
-start: from the process to a printed summary.
+Each model integrates the true statistic out where there is one Laplace statistic, and keeps it as a
+latent variable otherwise, under the same normal approximation as `collapsed`. Run as a script
+(python bench/peers.py NAME) it is the cold start: from the process to a printed summary.
 """
 
 import sys
@@ -61,7 +62,13 @@ def normal(y):  # n = 100, clamp to [-4, 4], Laplace(3), Laplace(6), NormalInver
     x1 = m * z[0] + sd * z[1]
     x2 = m**2 * z[0] + 2 * m * sd * z[1] + v * z[2]
     x3 = m**3 * z[0] + 3 * m**2 * sd * z[1] + 3 * m * v * z[2] + sd**3 * z[3]
-    x4 = m**4 * z[0] + 4 * m**3 * sd * z[1] + 6 * m**2 * v * z[2] + 4 * m * sd**3 * z[3] + v**2 * z[4]
+    x4 = (
+        m**4 * z[0]
+        + 4 * m**3 * sd * z[1]
+        + 6 * m**2 * v * z[2]
+        + 4 * m * sd**3 * z[3]
+        + v**2 * z[4]
+    )
     tails = below + above
     e1, e2 = x1 + 4 * (above - below), x2 + 16 * tails
     e3, e4 = x3 + 64 * (above - below), x4 + 256 * tails
@@ -80,13 +87,24 @@ def categorical(y):  # n = 10^5, K = 100, Laplace(4), Dirichlet(1)
 
 
 MODELS = {f.__name__: f for f in (bernoulli, bernoulli_centred, exponential, normal, categorical)}
-PARAMETERS = {"bernoulli": "p", "bernoulli_centred": "p", "exponential": "r", "normal": "mv", "categorical": "p"}
+PARAMETERS = {
+    "bernoulli": "p",
+    "bernoulli_centred": "p",
+    "exponential": "r",
+    "normal": "mv",
+    "categorical": "p",
+}
 
 
 def compiled(name):
     """run(key, y) -> {parameter: (chains, draws, ...)}, compiled on its first call."""
     sampler = MCMC(
-        NUTS(MODELS[name]), num_warmup=WARMUP, num_samples=DRAWS, num_chains=CHAINS, chain_method="vectorized", progress_bar=False
+        NUTS(MODELS[name]),
+        num_warmup=WARMUP,
+        num_samples=DRAWS,
+        num_chains=CHAINS,
+        chain_method="vectorized",
+        progress_bar=False,
     )
 
     def run(key, y):
@@ -101,4 +119,9 @@ if __name__ == "__main__":
     start = time.perf_counter()
     y = jnp.array([float(value) for value in sys.argv[2].split(",")])
     for parameter, draws in compiled(sys.argv[1])(jax.random.PRNGKey(0), y).items():
-        print(parameter, draws.mean(axis=(0, 1)), draws.std(axis=(0, 1)), jnp.quantile(draws, jnp.array([0.05, 0.5, 0.95])))
+        print(
+            parameter,
+            draws.mean(axis=(0, 1)),
+            draws.std(axis=(0, 1)),
+            jnp.quantile(draws, jnp.array([0.05, 0.5, 0.95])),
+        )

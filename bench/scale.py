@@ -1,9 +1,13 @@
-"""Big tables: throughput as a ratio to the engine's own plain sum, peak memory, and growth. Run: python bench/scale.py
+"""Big tables: throughput as a ratio to the engine's own plain sum, peak memory, and growth. Run:
+python bench/scale.py
 
-1. A folder of ten Parquet files with 2, 20 and 200 million rows, DuckDB limited to 1 GB: `noisewise.release` against
-   DuckDB's own `count(*), sum(x)`, and against the sum of the clamped values, each in a process of its own, in turns.
+1. A folder of ten Parquet files with 2, 20 and 200 million rows, DuckDB limited to 1 GB:
+   `noisewise.release` against
+   DuckDB's own `count(*), sum(x)`, and against the sum of the clamped values, each in a process of
+   its own, in turns.
 2. The same by 3000 groups.
-3. 20 million rows on Spark (local, two threads) and on Dask (two workers): against the plain sums of those engines.
+3. 20 million rows on Spark (local, two threads) and on Dask (two workers): against the plain sums
+   of those engines.
 
 --rows 2000000 makes everything a hundred times smaller.
 """
@@ -38,9 +42,15 @@ def make_folder(rows: int) -> Path:
         part = DATA / f".scale{rows}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        value = "CASE WHEN random() < 0.001 THEN NULL ELSE (random() + random() + random() + random() - 2) * 30 + 50 END"
+        value = (
+            "CASE WHEN random() < 0.001 THEN NULL ELSE (random() + random() + random() + "
+            "random() - 2) * 30 + 50 END"
+        )
         for number in range(FILES):
-            query = f"SELECT {value} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county FROM range({rows // FILES})"
+            query = (
+                f"SELECT {value} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county "
+                f"FROM range({rows // FILES})"
+            )
             duckdb.execute(f"COPY ({query}) TO '{part}/{number}.parquet'")
         part.rename(folder)
     return folder
@@ -49,7 +59,12 @@ def make_folder(rows: int) -> Path:
 def settings() -> dict[str, Any]:
     from noisewise import Bounds, families
 
-    return {"column": "x", "family": families.Normal(variance=100.0), "bounds": Bounds(LOWER, UPPER, outside="clamp"), "epsilon": 1}
+    return {
+        "column": "x",
+        "family": families.Normal(variance=100.0),
+        "bounds": Bounds(LOWER, UPPER, outside="clamp"),
+        "epsilon": 1,
+    }
 
 
 def limited() -> None:
@@ -74,7 +89,9 @@ def release_groups(folder: Path) -> None:
     import noisewise
 
     groups = [f"county {number}" for number in range(GROUPS)]
-    made = noisewise.release(folder, by="county", groups=groups, sizes="public", ledger=None, **settings())
+    made = noisewise.release(
+        folder, by="county", groups=groups, sizes="public", ledger=None, **settings()
+    )
     assert len(made) == GROUPS
 
 
@@ -107,13 +124,22 @@ def child(job: str, rows: int) -> None:
 
 
 def measured(jobs: list[str], rows: int, repeats: int) -> dict[str, tuple[float, float]]:
-    """Median seconds and largest peak of each job; in turns, so that a slow moment of the machine hits all."""
+    """Median seconds and largest peak of each job; in turns, so that a slow moment of the machine
+    hits all.
+    """
     found: dict[str, list[list[float]]] = {job: [] for job in jobs}
     for _ in range(repeats):
         for job in jobs:
             command = [sys.executable, __file__, "--child", job, "--rows", str(rows)]
-            found[job].append(json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
-    return {job: (statistics.median(s for s, _ in runs), max(m for _, m in runs)) for job, runs in found.items()}
+            found[job].append(
+                json.loads(
+                    subprocess.run(command, capture_output=True, text=True, check=True).stdout
+                )
+            )
+    return {
+        job: (statistics.median(s for s, _ in runs), max(m for _, m in runs))
+        for job, runs in found.items()
+    }
 
 
 def duckdb_table(rows: int, repeats: int) -> None:
@@ -124,16 +150,28 @@ def duckdb_table(rows: int, repeats: int) -> None:
         (own, memory), (plain, plain_memory), (clamped, _) = found.values()
         seconds.append(own)
         print(
-            f"{size:>11,} rows: release {own:.2f} s, {size / own / 1e6:.0f} million rows/s; / plain sum {own / plain:.2f}, "
-            f"/ sum of clamped values {own / clamped:.2f}; peak {memory:.0f} MB (plain sum {plain_memory:.0f} MB)",
+            f"{size:>11,} rows: release {own:.2f} s, {size / own / 1e6:.0f} million rows/s; / "
+            f"plain sum {own / plain:.2f}, "
+            f"/ sum of clamped values {own / clamped:.2f}; peak {memory:.0f} MB (plain sum "
+            f"{plain_memory:.0f} MB)",
             flush=True,
         )
-    print(f"ten times the rows take {seconds[1] / seconds[0]:.1f} and {seconds[2] / seconds[1]:.1f} times as long")
-    (own, memory), (plain, _) = measured(["release by groups", "sum by groups"], rows // 10, repeats).values()
-    print(f"{rows // 10:>11,} rows by {GROUPS} groups: {own:.2f} s; / plain grouped sum {own / plain:.2f}; peak {memory:.0f} MB")
+    print(
+        f"ten times the rows take {seconds[1] / seconds[0]:.1f} and "
+        f"{seconds[2] / seconds[1]:.1f} times as long"
+    )
+    (own, memory), (plain, _) = measured(
+        ["release by groups", "sum by groups"], rows // 10, repeats
+    ).values()
+    print(
+        f"{rows // 10:>11,} rows by {GROUPS} groups: {own:.2f} s; / plain grouped sum "
+        f"{own / plain:.2f}; peak {memory:.0f} MB"
+    )
 
 
-def timed(first: Callable[[], object], second: Callable[[], object], repeats: int) -> tuple[float, float]:
+def timed(
+    first: Callable[[], object], second: Callable[[], object], repeats: int
+) -> tuple[float, float]:
     first(), second()  # everything is started and in the page cache
     return interleaved(first, second, repeats)
 
@@ -147,15 +185,28 @@ def spark_line(rows: int, repeats: int) -> None:
     from pyspark.sql import SparkSession, functions
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").config("spark.log.level", "OFF")
+    builder = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.log.level", "OFF")
+    )
     builder = builder.config("spark.ui.showConsoleProgress", "false")
-    session = builder.config("spark.driver.memory", "1g").config("spark.driver.host", "127.0.0.1").getOrCreate()
+    session = (
+        builder.config("spark.driver.memory", "1g")
+        .config("spark.driver.host", "127.0.0.1")
+        .getOrCreate()
+    )
     frame = session.read.parquet(str(make_folder(rows)))
     own, plain = timed(
-        lambda: noisewise.release(frame, ledger=None, **settings()), lambda: frame.agg(functions.sum("x")).collect(), repeats
+        lambda: noisewise.release(frame, ledger=None, **settings()),
+        lambda: frame.agg(functions.sum("x")).collect(),
+        repeats,
     )
     session.stop()
-    print(f"{rows:>11,} rows on Spark: release {own:.2f} s; / its plain sum {own / plain:.2f}", flush=True)
+    print(
+        f"{rows:>11,} rows on Spark: release {own:.2f} s; / its plain sum {own / plain:.2f}",
+        flush=True,
+    )
 
 
 def dask_line(rows: int, repeats: int) -> None:
@@ -164,14 +215,26 @@ def dask_line(rows: int, repeats: int) -> None:
 
     import noisewise
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster):
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster),
+    ):
         frame = dask.dataframe.read_parquet(str(make_folder(rows)))
-        own, plain = timed(lambda: noisewise.release(frame, ledger=None, **settings()), lambda: frame["x"].sum().compute(), repeats)
-    print(f"{rows:>11,} rows on Dask: release {own:.2f} s; / its plain sum {own / plain:.2f}", flush=True)
+        own, plain = timed(
+            lambda: noisewise.release(frame, ledger=None, **settings()),
+            lambda: frame["x"].sum().compute(),
+            repeats,
+        )
+    print(
+        f"{rows:>11,} rows on Dask: release {own:.2f} s; / its plain sum {own / plain:.2f}",
+        flush=True,
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=200_000_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--child", help=argparse.SUPPRESS)

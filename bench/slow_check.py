@@ -1,12 +1,15 @@
-"""Is the oracle of bench/stress.py right? Its posteriors against plain simulation, where that can tell.
+"""Is the oracle of bench/stress.py right? Its posteriors against plain simulation, where that can
+tell.
 
 Run: python bench/slow_check.py --cache FOLDER [--problems 400] [--seed 0] [--cases FILE]
 
-Records are simulated from parameters drawn from the prior, bounded, rounded and summed as a curator would, and every draw is
-weighted by the probability of the noise at the released value. Problems with few records whose weights leave an effective
-sample above 2000 are compared: the largest distance of the distribution functions times the root of that size is a
-Kolmogorov-Smirnov statistic, above 2.0 with probability 0.0007 and above 2.5 with probability 7e-6. With --cases also the
-reference posteriors of a file of such cases (family, prior, n, bounds, noise, released, posterior).
+Records are simulated from parameters drawn from the prior, bounded, rounded and summed as a curator
+would, and every draw is weighted by the probability of the noise at the released value. Problems
+with few records whose weights leave an effective sample above 2000 are compared: the largest
+distance of the distribution functions times the root of that size is a Kolmogorov-Smirnov
+statistic, above 2.0 with probability 0.0007 and above 2.5 with probability 7e-6. With --cases also
+the reference posteriors of a file of such cases (family, prior, n, bounds, noise, released,
+posterior).
 """
 
 import argparse
@@ -46,7 +49,9 @@ def draw_prior(rng: np.random.Generator, prior: Problem, size: int) -> np.ndarra
     return np.stack([rng.normal(prior["mean"], np.sqrt(variance / prior["strength"])), variance], 1)
 
 
-def draw_records(rng: np.random.Generator, problem: Problem, theta: np.ndarray, n: int) -> np.ndarray:
+def draw_records(
+    rng: np.random.Generator, problem: Problem, theta: np.ndarray, n: int
+) -> np.ndarray:
     """n records for each parameter, (size, n)."""
     family, shape = problem["family"], (len(theta), n)
     first = theta[:, :1]
@@ -56,7 +61,10 @@ def draw_records(rng: np.random.Generator, problem: Problem, theta: np.ndarray, 
         return rng.poisson(np.minimum(first, 1e12), shape).astype(float)
     if family["kind"] == "geometric":
         with np.errstate(divide="ignore"):
-            return np.maximum(np.ceil(-rng.standard_exponential(shape) / np.log1p(-np.minimum(first, 1 - 1e-16))), 1.0)
+            return np.maximum(
+                np.ceil(-rng.standard_exponential(shape) / np.log1p(-np.minimum(first, 1 - 1e-16))),
+                1.0,
+            )
     if family["kind"] == "exponential":
         return rng.standard_exponential(shape) / np.maximum(first, 1e-290)
     if family["kind"] == "gamma":
@@ -69,7 +77,9 @@ def draw_records(rng: np.random.Generator, problem: Problem, theta: np.ndarray, 
 
 
 def statistics(problem: Problem, x: np.ndarray) -> np.ndarray:
-    """The contributions, (size, n, d), in the release's coordinates, rounded where the curator rounds."""
+    """The contributions, (size, n, d), in the release's coordinates, rounded where the curator
+    rounds.
+    """
     kind = problem["family"]["kind"]
     if problem["bounds"] is None:
         return x[:, :, None]
@@ -93,7 +103,8 @@ def log_noise(noise: Problem, y: np.ndarray, sums: np.ndarray) -> np.ndarray:
     scale = np.array(noise["scale"])
     if "step" in noise:
         step = np.array(noise["step"])
-        sums = step * np.floor(sums / step + 0.5 + 1e-9)  # sums of rounded floats are a hair off the lattice
+        # sums of rounded floats are a hair off the lattice
+        sums = step * np.floor(sums / step + 0.5 + 1e-9)
     z = (y - sums) / scale
     return (-0.5 * z * z if "gaussian" in noise["kind"] else -np.abs(z)).sum(-1)
 
@@ -107,9 +118,15 @@ def simulate(rng: np.random.Generator, problem: Problem) -> tuple[np.ndarray, np
     if problem["n"] is None and problem["count"] is not None:
         value, scale = problem["count"]["value"], problem["count"]["noise"]["scale"][0]
         numbers = np.arange(0, int(max(value, 0) + 40 * scale) + 2)
-        log_number = log_noise(problem["count"]["noise"], np.array([value]), numbers[:, None].astype(float))
+        log_number = log_noise(
+            problem["count"]["noise"], np.array([value]), numbers[:, None].astype(float)
+        )
         if problem["n_prior"] is not None:
-            log_number = log_number + special.xlogy(problem["n_prior"]["shape"] - 1, numbers) - problem["n_prior"]["rate"] * numbers
+            log_number = (
+                log_number
+                + special.xlogy(problem["n_prior"]["shape"] - 1, numbers)
+                - problem["n_prior"]["rate"] * numbers
+            )
     chance = np.exp(log_number - log_number.max())
     often = rng.multinomial(DRAWS, chance / chance.sum())
     for n, times in zip(numbers, often, strict=True):
@@ -143,18 +160,31 @@ def compare(found: Answer, theta: np.ndarray, weight: np.ndarray) -> float:
 def check_cases(path: Path) -> None:
     for case in json.loads(path.read_text()):
         bounds: Any = case["bounds"]
-        problem = {key: case[key] for key in ("family", "prior", "n", "noise")} | {"count": None, "n_prior": None}
+        problem = {key: case[key] for key in ("family", "prior", "n", "noise")} | {
+            "count": None,
+            "n_prior": None,
+        }
         problem |= {"statistic": case["released"], "coordinates": "plain"}
-        problem["bounds"] = None if bounds is None else (bounds["lower"], bounds["upper"], bounds["outside"])
+        problem["bounds"] = (
+            None if bounds is None else (bounds["lower"], bounds["upper"], bounds["outside"])
+        )
         found = slow.solve(problem)
         for name, known in case["posterior"].items():
-            at = np.abs(found.marginals[name].probability(np.array(known["quantiles"]))[0] - [0.05, 0.25, 0.5, 0.75, 0.95]).max()
-            print(f"{case['id']} {name}: distance {at:.5f}, the oracle's own error {found.error:.1e}", flush=True)
+            at = np.abs(
+                found.marginals[name].probability(np.array(known["quantiles"]))[0]
+                - [0.05, 0.25, 0.5, 0.75, 0.95]
+            ).max()
+            print(
+                f"{case['id']} {name}: distance {at:.5f}, the oracle's own error {found.error:.1e}",
+                flush=True,
+            )
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--cache", type=Path, required=True, help="a folder for the oracle's answers")
+    parser.add_argument(
+        "--cache", type=Path, required=True, help="a folder for the oracle's answers"
+    )
     parser.add_argument("--problems", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cases", type=Path)
@@ -167,7 +197,11 @@ def main() -> int:
         problem = draw_problem(arguments.seed, number)
         n = problem["n"]
         if n is None:
-            n = MOST if problem["count"] is None else problem["count"]["value"] + 40 * problem["count"]["noise"]["scale"][0]
+            n = (
+                MOST
+                if problem["count"] is None
+                else problem["count"]["value"] + 40 * problem["count"]["noise"]["scale"][0]
+            )
         if n >= MOST:
             continue
         theta, weight = simulate(np.random.default_rng([1, number]), problem)
@@ -177,9 +211,16 @@ def main() -> int:
         found = stress.solve(problem, arguments.cache, False).answer
         gap = compare(found, theta, weight)
         values.append(gap * np.sqrt(size))
-        print(f"{number:3d} distance {gap:.4f} of {size:7.0f} draws: {values[-1]:.2f}  {title(problem)}", flush=True)
+        print(
+            f"{number:3d} distance {gap:.4f} of {size:7.0f} draws: {values[-1]:.2f}  "
+            f"{title(problem)}",
+            flush=True,
+        )
     worst = sorted(values)[-5:]
-    print(f"{len(values)} problems; the largest five statistics are {' '.join(f'{v:.2f}' for v in worst)}")
+    print(
+        f"{len(values)} problems; the largest five statistics are "
+        f"{' '.join(f'{v:.2f}' for v in worst)}"
+    )
     return 0
 
 

@@ -1,11 +1,13 @@
-"""400 random problems of every one-column family against a slow integration of its own (the folder slow).
+"""400 random problems of every one-column family against a slow integration of its own (the folder
+slow).
 
 Run: python bench/stress.py --cache FOLDER [--only 17] [--seed 0] [--problems 400] [--oracle-only]
 
-For each problem: the largest distance between the distribution functions of the library and of the oracle, whether the
-certificate warned, the CPU seconds of `infer`, and what went wrong. The oracle's answers are kept in the cache, one file for
-each problem, and not computed again; the library's are computed every time. The problems depend on the seed alone. The library
-runs in a process of its own, which is ended and started again where it takes longer than --patience seconds.
+For each problem: the largest distance between the distribution functions of the library and of the
+oracle, whether the certificate warned, the CPU seconds of `infer`, and what went wrong. The
+oracle's answers are kept in the cache, one file for each problem, and not computed again; the
+library's are computed every time. The problems depend on the seed alone. The library runs in a
+process of its own, which is ended and started again where it takes longer than --patience seconds.
 """
 
 import argparse
@@ -36,7 +38,9 @@ VERSION = 4
 """Of the oracle: a change of its answers makes older files of the cache stale."""
 LEVELS = np.concatenate([[0.002, 0.01], np.arange(0.02, 0.99, 0.02), [0.99, 0.998]])
 OFF, UNSURE, SLOW = 0.02, 0.003, 3.0
-"""A distance that counts as wrong, an oracle's error beyond which it is not heard, and CPU seconds that count as slow."""
+"""A distance that counts as wrong, an oracle's error beyond which it is not heard, and CPU seconds
+that count as slow.
+"""
 
 
 def digest(problem: Problem) -> str:
@@ -60,15 +64,25 @@ def solve(problem: Problem, cache: Path, again: bool) -> Held:
         start = time.process_time()
         found = slow.solve(problem)
         seconds = time.process_time() - start
-        arrays: dict[str, Any] = {"names": np.array(list(found.marginals)), "error": found.error, "seconds": seconds}
+        arrays: dict[str, Any] = {
+            "names": np.array(list(found.marginals)),
+            "error": found.error,
+            "seconds": seconds,
+        }
         for i, marginal in enumerate(found.marginals.values()):
             thin = thinned(marginal)
-            arrays |= {f"theta{i}": thin.theta, f"cdf{i}": thin.cdf, f"moments{i}": np.array(marginal.moments())}
+            arrays |= {
+                f"theta{i}": thin.theta,
+                f"cdf{i}": thin.cdf,
+                f"moments{i}": np.array(marginal.moments()),
+            }
         np.savez_compressed(file, **arrays)
     held = np.load(file)
     names = [str(name) for name in held["names"]]
     marginals = {name: Marginal(held[f"theta{i}"], held[f"cdf{i}"]) for i, name in enumerate(names)}
-    moments = {name: tuple(held[f"moments{i}"]) for i, name in enumerate(names) if f"moments{i}" in held}
+    moments = {
+        name: tuple(held[f"moments{i}"]) for i, name in enumerate(names) if f"moments{i}" in held
+    }
     return Held(Answer(marginals, float(held["error"])), moments, float(held["seconds"]))
 
 
@@ -77,7 +91,9 @@ def thinned(marginal: Marginal) -> Marginal:
     keep = np.zeros(len(marginal.theta), dtype=bool)
     keep[[0, -1]] = True
     keep[np.searchsorted(marginal.cdf, np.linspace(0, 1, 1500)).clip(0, len(keep) - 1)] = True
-    keep[np.searchsorted(marginal.cdf, np.linspace(0, 1, 1500), side="right").clip(1, len(keep)) - 1] = True
+    keep[
+        np.searchsorted(marginal.cdf, np.linspace(0, 1, 1500), side="right").clip(1, len(keep)) - 1
+    ] = True
     return Marginal(marginal.theta[keep], marginal.cdf[keep])
 
 
@@ -88,21 +104,29 @@ def build(problem: Problem) -> tuple[Any, Any, Any]:
 
     def noise_of(held: Problem) -> Any:
         make = {
-            "laplace": noise.Laplace, "discrete_laplace": noise.DiscreteLaplace,
-            "gaussian": noise.Gaussian, "discrete_gaussian": noise.DiscreteGaussian,
-        }[held["kind"]]  # fmt: skip
+            "laplace": noise.Laplace,
+            "discrete_laplace": noise.DiscreteLaplace,
+            "gaussian": noise.Gaussian,
+            "discrete_gaussian": noise.DiscreteGaussian,
+        }[held["kind"]]
         return make(held["scale"], held["step"]) if "step" in held else make(held["scale"])
 
     def prior_of(held: Problem) -> Any:
         make = {
-            "beta": priors.Beta, "gamma": priors.Gamma, "normal": priors.Normal, "inverse_gamma": priors.InverseGamma,
-            "normal_inverse_gamma": priors.NormalInverseGamma, "dirichlet": priors.Dirichlet,
-        }[held["kind"]]  # fmt: skip
+            "beta": priors.Beta,
+            "gamma": priors.Gamma,
+            "normal": priors.Normal,
+            "inverse_gamma": priors.InverseGamma,
+            "normal_inverse_gamma": priors.NormalInverseGamma,
+            "dirichlet": priors.Dirichlet,
+        }[held["kind"]]
         return make(**{k: v for k, v in held.items() if k != "kind"})
 
     held = problem["family"]
     if held["kind"] == "normal":
-        family: Any = families.Normal(**{k: v for k, v in held.items() if k in ("mean", "variance")})
+        family: Any = families.Normal(
+            **{k: v for k, v in held.items() if k in ("mean", "variance")}
+        )
     elif held["kind"] == "categorical":
         family = families.Categorical(held["k"])
     else:
@@ -113,7 +137,9 @@ def build(problem: Problem) -> tuple[Any, Any, Any]:
             "exponential": "Exponential",
             "gamma": "Gamma",
         }
-        family = getattr(families, names[held["kind"]])(**{k: v for k, v in held.items() if k != "kind"})
+        family = getattr(families, names[held["kind"]])(
+            **{k: v for k, v in held.items() if k != "kind"}
+        )
     bounds, count = problem["bounds"], problem["count"]
     release = noisewise.observe(
         family=family,
@@ -124,7 +150,11 @@ def build(problem: Problem) -> tuple[Any, Any, Any]:
         bounds=None if bounds is None else Bounds(bounds[0], bounds[1], outside=bounds[2]),
         coordinates=problem["coordinates"],
     )
-    return release, prior_of(problem["prior"]), None if problem["n_prior"] is None else prior_of(problem["n_prior"])
+    return (
+        release,
+        prior_of(problem["prior"]),
+        None if problem["n_prior"] is None else prior_of(problem["n_prior"]),
+    )
 
 
 def run_library(problem: Problem) -> dict[str, Any]:
@@ -144,15 +174,32 @@ def run_library(problem: Problem) -> dict[str, Any]:
             quantiles[name] = values.tolist()
         else:
             quantiles |= {f"{name}[{j}]": values[:, j].tolist() for j in range(values.shape[1])}
-    return {"quantiles": quantiles, "summary": rows, "warnings": warnings, "seconds": seconds, "method": posterior.method}
+    return {
+        "quantiles": quantiles,
+        "summary": rows,
+        "warnings": warnings,
+        "seconds": seconds,
+        "method": posterior.method,
+    }
 
 
 def work() -> None:
     """Answer problems from standard input, a line each."""
-    warm = {"family": {"kind": "bernoulli"}, "prior": {"kind": "beta", "alpha": 1.0, "beta": 1.0}, "n": 50, "count": None}
+    warm = {
+        "family": {"kind": "bernoulli"},
+        "prior": {"kind": "beta", "alpha": 1.0, "beta": 1.0},
+        "n": 50,
+        "count": None,
+    }
     warm |= {"n_prior": None, "bounds": None, "coordinates": "plain", "statistic": [20.0]}
     run_library(warm | {"noise": {"kind": "laplace", "scale": [2.0]}})
-    both = {"kind": "normal_inverse_gamma", "mean": 0.0, "strength": 1.0, "shape": 3.0, "scale": 3.0}
+    both = {
+        "kind": "normal_inverse_gamma",
+        "mean": 0.0,
+        "strength": 1.0,
+        "shape": 3.0,
+        "scale": 3.0,
+    }
     warm |= {
         "family": {"kind": "normal", "unknown": "both"},
         "prior": both,
@@ -178,7 +225,9 @@ class Library:
     def ask(self, problem: Problem) -> dict[str, Any]:
         if self.process is None:
             command = [sys.executable, str(HERE / "stress.py"), "--worker"]
-            self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(problem) + "\n")
@@ -208,7 +257,10 @@ def distance(found: Answer, quantiles: dict[str, list[float]]) -> tuple[float, s
     """The largest |F(oracle) - F(library)| over the library's own quantiles, and where it is."""
     worst, where = 0.0, ""
     for name, marginal in found.marginals.items():
-        values = np.array([math.nan if v is None else v for v in quantiles.get(name, [math.nan] * len(LEVELS))], dtype=float)
+        values = np.array(
+            [math.nan if v is None else v for v in quantiles.get(name, [math.nan] * len(LEVELS))],
+            dtype=float,
+        )
         low, high = marginal.probability(values)
         gap = np.maximum(np.maximum(LEVELS - high, low - LEVELS), 0.0)
         gap = np.where(np.isfinite(values), gap, 1.0)
@@ -217,7 +269,11 @@ def distance(found: Answer, quantiles: dict[str, list[float]]) -> tuple[float, s
             middle = marginal.quantile(np.array([0.05, 0.5, 0.95]))
             ours = [values[int(np.abs(LEVELS - q).argmin())] for q in (0.05, 0.5, 0.95)]
             worst = float(gap[i])
-            where = "{}: oracle 5/50/95 % {:.6g} {:.6g} {:.6g}, library {:.6g} {:.6g} {:.6g}".format(name, *middle, *ours)
+            where = (
+                "{}: oracle 5/50/95 % {:.6g} {:.6g} {:.6g}, library {:.6g} {:.6g} {:.6g}".format(
+                    name, *middle, *ours
+                )
+            )
     return worst, where
 
 
@@ -225,31 +281,51 @@ def figures_finite(out: dict[str, Any]) -> bool:
     """Every number in the summary is finite, or said to be none."""
     for row in out["summary"]:
         for key, value in row.items():
-            if key != "name" and value is not None and not (isinstance(value, str) or math.isfinite(value)):
+            if (
+                key != "name"
+                and value is not None
+                and not (isinstance(value, str) or math.isfinite(value))
+            ):
                 return False
-    return all(v is not None and math.isfinite(v) for values in out["quantiles"].values() for v in values)
+    return all(
+        v is not None and math.isfinite(v) for values in out["quantiles"].values() for v in values
+    )
 
 
 def moments_off(problem: Problem, held: Held, out: dict[str, Any]) -> float:
-    """How far the reported mean is from the oracle's, in sds, and the log ratio of the sds; where both surely exist."""
-    if problem["prior"]["kind"] in ("inverse_gamma", "normal_inverse_gamma") and problem["prior"]["shape"] < 3:
+    """How far the reported mean is from the oracle's, in sds, and the log ratio of the sds; where
+    both surely exist.
+    """
+    if (
+        problem["prior"]["kind"] in ("inverse_gamma", "normal_inverse_gamma")
+        and problem["prior"]["shape"] < 3
+    ):
         return 0.0
     worst = 0.0
     for row in out["summary"]:
         mean, sd = held.moments.get(row["name"], (math.nan, math.nan))
         if row.get("mean") is not None and row.get("sd") is not None and sd > 1e-9 * abs(mean):
-            worst = max(worst, abs(row["mean"] - mean) / sd, abs(math.log(max(row["sd"], 1e-300) / sd)))
+            worst = max(
+                worst, abs(row["mean"] - mean) / sd, abs(math.log(max(row["sd"], 1e-300) / sd))
+            )
     return worst
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--cache", type=Path, help="a folder for the oracle's answers")
-    parser.add_argument("--only", type=int, action="append", help="this problem alone; may be given more than once")
+    parser.add_argument(
+        "--only", type=int, action="append", help="this problem alone; may be given more than once"
+    )
     parser.add_argument("--kind", choices=KINDS, help="problems of this kind alone")
     parser.add_argument("--problems", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--patience", type=float, default=120.0, help="seconds to wait for the library, for each problem")
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=120.0,
+        help="seconds to wait for the library, for each problem",
+    )
     parser.add_argument("--oracle-only", action="store_true")
     parser.add_argument("--again", action="store_true", help="compute the oracle anew")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
@@ -275,19 +351,32 @@ def main() -> int:
     return 0
 
 
-def one(number: int, problem: Problem, library: Library, arguments: argparse.Namespace) -> dict[str, Any] | None:
+def one(
+    number: int, problem: Problem, library: Library, arguments: argparse.Namespace
+) -> dict[str, Any] | None:
     """Solve one problem both ways and print its line."""
     try:
         held = solve(problem, arguments.cache, arguments.again)
     except Exception as error:  # an oracle that fails is said to have failed, and the rest goes on
-        print(f"{number:3d} the oracle failed: {type(error).__name__}: {error}  {title(problem)}", flush=True)
+        print(
+            f"{number:3d} the oracle failed: {type(error).__name__}: {error}  {title(problem)}",
+            flush=True,
+        )
         return {"number": number, "verdict": "oracle failed", "seconds": 0.0, "warned": False}
     found = held.answer
-    print(f"{number:3d} oracle {held.seconds:.1f} s, its error {found.error:.1e}", file=sys.stderr, flush=True)
+    print(
+        f"{number:3d} oracle {held.seconds:.1f} s, its error {found.error:.1e}",
+        file=sys.stderr,
+        flush=True,
+    )
     if arguments.oracle_only:
         return None
     out = library.ask(problem)
-    row: dict[str, Any] = {"number": number, "seconds": out.get("seconds", math.nan), "warned": bool(out.get("warnings"))}
+    row: dict[str, Any] = {
+        "number": number,
+        "seconds": out.get("seconds", math.nan),
+        "warned": bool(out.get("warnings")),
+    }
     if "error" in out:
         verdict, gap, where = "ERROR", math.nan, out["error"]
     else:
@@ -303,7 +392,10 @@ def one(number: int, problem: Problem, library: Library, arguments: argparse.Nam
             verdict, where = "MOMENTS", f"mean or sd off by {moments:.3g}"
     row |= {"verdict": verdict, "distance": gap}
     warned = "warned" if row["warned"] else "-"
-    line = f"{number:3d} {verdict:13s} distance {gap:.4f} (oracle {found.error:.0e}) {warned:6s} {row['seconds']:6.2f} s"
+    line = (
+        f"{number:3d} {verdict:13s} distance {gap:.4f} (oracle {found.error:.0e}) {warned:6s} "
+        f"{row['seconds']:6.2f} s"
+    )
     print(f"{line}  {title(problem)}", flush=True)
     if verdict not in ("ok", "oracle unsure"):
         print(f"      {where}", flush=True)

@@ -1,4 +1,5 @@
-"""The posterior of the mean waiting time's rate three ways: noise-aware, naive, and from the records themselves.
+"""The posterior of the mean waiting time's rate three ways: noise-aware, naive, and from the
+records themselves.
 
 Only this demonstration may look at the records: they are invented (examples/make_visits.py).
 Run: python examples/compare.py demo/wait.release.json demo/compare.svg
@@ -15,7 +16,8 @@ release = noisewise.load(sys.argv[1])
 prior = priors.Gamma(shape=2, rate=20)
 with open("examples/visits.csv") as file:
     waits = [float(row["wait"]) for row in csv.DictReader(file) if row["wait"].strip()]
-# Noise far below a lattice step and bounds beyond every record: the non-private posterior, by the same code.
+# Noise far below a lattice step and bounds beyond every record: the non-private posterior, by the
+# same code.
 truth = noisewise.observe(
     family=families.Exponential(),
     n=len(waits),
@@ -33,7 +35,10 @@ made.set_size_inches(7.5, 4.2)
 for (label, posterior), colour in zip(posteriors.items(), COLOURS, strict=False):
     draw_density(axis, posterior, "rate", colour, label)
     low, high = posterior.interval("rate", 0.9)
-    print(f"{label:28s} mean wait {1 / posterior.mean('rate'):6.2f} min, 90 % interval {1 / high:.2f} to {1 / low:.2f}")
+    print(
+        f"{label:28s} mean wait {1 / posterior.mean('rate'):6.2f} min, 90 % interval "
+        f"{1 / high:.2f} to {1 / low:.2f}"
+    )
 axis.set_xlabel("rate (per minute)")
 axis.set_ylabel("posterior density (minutes)")
 axis.set_ylim(top=axis.get_ylim()[1] * 1.35)

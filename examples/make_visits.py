@@ -1,4 +1,6 @@
-"""Make the example table: 2000 invented visits to an emergency department. Run: python examples/make_visits.py"""
+"""Make the example table: 2000 invented visits to an emergency department. Run: python
+examples/make_visits.py
+"""
 
 import csv
 from pathlib import Path
@@ -21,7 +23,15 @@ def main() -> None:
         writer.writerow(["wait", "pressure", "earlier_visits", "readmitted", "arrival"])
         for i in range(n):
             measured = "" if rng.random() < 0.01 else f"{pressure[i]:.0f}"
-            writer.writerow([f"{wait[i]:.1f}", measured, earlier[i], str(bool(readmitted[i])).lower(), arrival[i]])
+            writer.writerow(
+                [
+                    f"{wait[i]:.1f}",
+                    measured,
+                    earlier[i],
+                    str(bool(readmitted[i])).lower(),
+                    arrival[i],
+                ]
+            )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
-"""A family of one's own: the Rayleigh distribution, as of wave heights or of the length of a random horizontal wind.
+"""A family of one's own: the Rayleigh distribution, as of wave heights or of the length of a random
+horizontal wind.
 
-density x/v exp(-x^2 / 2v) on x >= 0, with v > 0 unknown. t(x) = x^2, eta = -1/(2v), A(eta) = -log(-2 eta), h(x) = x.
+density x/v exp(-x^2 / 2v) on x >= 0, with v > 0 unknown. t(x) = x^2, eta = -1/(2v), A(eta) =
+-log(-2 eta), h(x) = x.
 
 Run: python examples/rayleigh.py
 """
@@ -56,7 +58,8 @@ class Rayleigh(families.Family):
 if __name__ == "__main__":
     import pandas as pd
 
-    heights = Rayleigh().simulate(np.random.default_rng(1), np.array([[2.0]]), 500)[0]  # invented wave heights, in metres
+    # invented wave heights, in metres
+    heights = Rayleigh().simulate(np.random.default_rng(1), np.array([[2.0]]), 500)[0]
     release = noisewise.release(
         pd.DataFrame({"height": heights}),
         column="height",

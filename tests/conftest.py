@@ -1,4 +1,6 @@
-"""Shared fixtures: a generator seeded from the test's own name, and the false-alarm rate of every statistical test."""
+"""Shared fixtures: a generator seeded from the test's own name, and the false-alarm rate of every
+statistical test.
+"""
 
 import hashlib
 

@@ -15,10 +15,19 @@ from noisewise.errors import OutputError, ReleaseFormatError
 
 SPEND = "01234567-89ab-4def-8123-456789abcdef"
 RELEASE = Release(
-    families.Exponential(), 100, (12.375,), noise.DiscreteLaplace(120.0, 2.0**-20), Bounds(0, 60, outside="redact"),
-    dataset="d", column="wait", description="Größe", notes=("a", "b"),
-    privacy=Privacy("0.5", "0.6", "replace_one", 1, "one record", (60.0,), "0.1", (0.01, 0.99), SPEND),
-)  # fmt: skip
+    families.Exponential(),
+    100,
+    (12.375,),
+    noise.DiscreteLaplace(120.0, 2.0**-20),
+    Bounds(0, 60, outside="redact"),
+    dataset="d",
+    column="wait",
+    description="Größe",
+    notes=("a", "b"),
+    privacy=Privacy(
+        "0.5", "0.6", "replace_one", 1, "one record", (60.0,), "0.1", (0.01, 0.99), SPEND
+    ),
+)
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)
@@ -31,7 +40,9 @@ def test_every_family_round_trips_exactly(case: Case, tmp_path: Path) -> None:
         noise.DiscreteGaussian(7.0, [0.5] * d),
     ):
         for index, bounds in enumerate(case.bounds("redact")):
-            made = noisewise.observe(family=case.family, n=10**12, statistic=[0.1 + 0.2] * d, noise=law, bounds=bounds)
+            made = noisewise.observe(
+                family=case.family, n=10**12, statistic=[0.1 + 0.2] * d, noise=law, bounds=bounds
+            )
             path = tmp_path / f"{law.kind}{index}.json"
             made.save(path)
             assert noisewise.load(path) == made
@@ -101,7 +112,9 @@ def put(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (lambda content: content["privacy"].pop("spend"), "field privacy.spend"),
     ],
 )
-def test_impossible_values_are_refused(change: Callable[[dict[str, Any]], None], message: str) -> None:
+def test_impossible_values_are_refused(
+    change: Callable[[dict[str, Any]], None], message: str
+) -> None:
     with pytest.raises(ReleaseFormatError, match=message):
         parse(spoiled(change))
 
@@ -145,7 +158,9 @@ def test_a_release_is_never_overwritten_by_another(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     RELEASE.save(path)
     RELEASE.save(path)  # the same content: nothing to lose
-    other = noisewise.observe(family=families.Bernoulli(), n=3, statistic=1.0, noise=noise.Laplace(1.0))
+    other = noisewise.observe(
+        family=families.Bernoulli(), n=3, statistic=1.0, noise=noise.Laplace(1.0)
+    )
     with pytest.raises(OutputError, match="holds something else"):
         other.save(path)
     with pytest.raises(OutputError, match="cannot write"):

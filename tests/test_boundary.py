@@ -1,4 +1,6 @@
-"""The privacy boundary as a fact of the process: the analyst's side runs where the curator's cannot load."""
+"""The privacy boundary as a fact of the process: the analyst's side runs where the curator's cannot
+load.
+"""
 
 import subprocess
 import sys
@@ -11,11 +13,13 @@ class Block:
         if name == "noisewise.curator" or name.split(".")[0] in ("duckdb", "opendp", "jax", "pandas", "polars", "pyarrow"):
             raise ImportError(name + " is blocked")
 sys.meta_path.insert(0, Block())
-"""
+"""  # noqa: E501
 
 
 def run(code: str, *arguments: str) -> str:
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -35,7 +39,7 @@ try:
     noisewise.release
 except ImportError as error:
     print("blocked:", error)
-"""
+"""  # noqa: E501
     )
     assert "noisewise.curator is blocked" in run(code, str(tmp_path / "r.json"))
 
@@ -45,7 +49,7 @@ def test_importing_noisewise_loads_nothing_heavy() -> None:
 import sys, noisewise
 heavy = {"numpy", "scipy", "duckdb", "opendp", "pydantic", "jax", "pandas"} & {name.split(".")[0] for name in sys.modules}
 print(sorted(heavy), sorted(noisewise.__all__) == sorted(dir(noisewise)))
-"""
+"""  # noqa: E501
     assert run(code).strip() == "[] True"
 
 
@@ -56,7 +60,7 @@ from noisewise.cli.main import run
 with contextlib.redirect_stdout(io.StringIO()):
     status = run(["--help"])
 print(status, sorted({"numpy", "scipy", "duckdb", "opendp", "jax"} & {name.split(".")[0] for name in sys.modules}))
-"""
+"""  # noqa: E501
     assert run(code).strip() == "0 []"
 
 

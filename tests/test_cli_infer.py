@@ -18,21 +18,49 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     bounds = Bounds(0, 60, outside="clamp")
     release = noisewise.observe(
-        family=families.Exponential(), n=2000, statistic=24_700.0, noise=noise.Laplace(120.0), bounds=bounds, dataset="visits"
+        family=families.Exponential(),
+        n=2000,
+        statistic=24_700.0,
+        noise=noise.Laplace(120.0),
+        bounds=bounds,
+        dataset="visits",
     )
     release.save("wait.release.json")
     return tmp_path
 
 
-def test_a_table_a_picture_and_a_line_on_trust(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_a_picture_and_a_line_on_trust(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["infer", "wait.release.json", *GAMMA]) == 0
     said = capsys.readouterr().out
-    for part in ("mean", "95%", "rate", "█", "90 % interval", "exact: no approximation", "numerical error"):
+    for part in (
+        "mean",
+        "95%",
+        "rate",
+        "█",
+        "90 % interval",
+        "exact: no approximation",
+        "numerical error",
+    ):
         assert part in said
 
 
 def test_files_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["infer", "wait.release.json", *GAMMA, "--json", "--out", "w.nc", "--plot", "w.svg", "--seed", "3", "--draws", "50"]
+    command = [
+        "infer",
+        "wait.release.json",
+        *GAMMA,
+        "--json",
+        "--out",
+        "w.nc",
+        "--plot",
+        "w.svg",
+        "--seed",
+        "3",
+        "--draws",
+        "50",
+    ]
     assert run(command) == 0
     held = json.loads(capsys.readouterr().out)
     assert held["method"] == "exact"
@@ -45,7 +73,9 @@ def test_files_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert run(command) == 0  # a second run replaces them
 
 
-def test_no_prior_says_which_and_weak_needs_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_prior_says_which_and_weak_needs_none(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["infer", "wait.release.json"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1
@@ -58,7 +88,9 @@ def test_many_groups_as_csv_and_parquet(folder: Path, capsys: pytest.CaptureFixt
     Path("groups").mkdir()
     with open("many.releases.jsonl", "w") as file:
         for j in range(30):
-            release = noisewise.observe(family=families.Bernoulli(), n=100 + j, statistic=30.0, noise=noise.Laplace(3.0 + j))
+            release = noisewise.observe(
+                family=families.Bernoulli(), n=100 + j, statistic=30.0, noise=noise.Laplace(3.0 + j)
+            )
             file.write(release.to_json(indent=None) + "\n")
             release.save(f"groups/{j:02d}.json")
     prior = ["--prior", "beta(alpha=1, beta=1)"]
@@ -85,7 +117,10 @@ def test_many_groups_as_csv_and_parquet(folder: Path, capsys: pytest.CaptureFixt
         (["wait.release.json", "--prior", "gamma(shape=[2], rate=20)"], "must be one number"),
         (["wait.release.json", "--prior", "gamma(shape=2"], "cannot read the prior"),
         (["wait.release.json", *GAMMA, "--method", "magic"], "unknown method"),
-        (["wait.release.json", *GAMMA, "--method", "gibbs", "--variant", "paper"], "redacted records only"),
+        (
+            ["wait.release.json", *GAMMA, "--method", "gibbs", "--variant", "paper"],
+            "redacted records only",
+        ),
         (["wait.release.json", "wait.release.json", *GAMMA], "given twice"),
         (["absent.json", *GAMMA], "cannot read"),
         (["cut.json", *GAMMA], "cut file"),
@@ -97,17 +132,26 @@ def test_many_groups_as_csv_and_parquet(folder: Path, capsys: pytest.CaptureFixt
         (["empty.jsonl", *GAMMA], "holds no release"),
     ],
 )
-def test_whatever_is_wrong_is_one_line(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str) -> None:
+def test_whatever_is_wrong_is_one_line(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
     text = Path("wait.release.json").read_text()
     Path("cut.json").write_text(text[:200])
     Path("edited.json").write_text(text.replace("24700.0", "24701.0"))
     Path("empty.jsonl").write_text("\n")
-    noisewise.observe(family=families.Bernoulli(), n=10, statistic=3.0, noise=noise.Laplace(1.0)).save("coin.json")
+    noisewise.observe(
+        family=families.Bernoulli(), n=10, statistic=3.0, noise=noise.Laplace(1.0)
+    ).save("coin.json")
     bounds = Bounds(0, 60, outside="clamp")
     law = noise.Laplace(60.0)
-    noisewise.observe(family=families.Exponential(), n=2000, statistic=24_000.0, noise=law, bounds=bounds, dataset="visits").save(
-        "other.json"
-    )
+    noisewise.observe(
+        family=families.Exponential(),
+        n=2000,
+        statistic=24_000.0,
+        noise=law,
+        bounds=bounds,
+        dataset="visits",
+    ).save("other.json")
     assert run(["infer", *arguments]) == 2
     captured = capsys.readouterr()
     assert captured.err.count("\n") == 1

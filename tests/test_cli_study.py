@@ -8,15 +8,38 @@ import pytest
 from noisewise.cli.main import run
 
 CALIBRATE = [
-    "calibrate", "--family", "exponential", "--prior", "gamma(shape=8, rate=2)", "--n", "20", "50", "--epsilon", "0.5", "1",
-    "--bounds", "0.01", "1.5", "--outside", "redact", "--methods", "auto", "naive", "--trials", "60", "--jobs", "1",
-]  # fmt: skip
+    "calibrate",
+    "--family",
+    "exponential",
+    "--prior",
+    "gamma(shape=8, rate=2)",
+    "--n",
+    "20",
+    "50",
+    "--epsilon",
+    "0.5",
+    "1",
+    "--bounds",
+    "0.01",
+    "1.5",
+    "--outside",
+    "redact",
+    "--methods",
+    "auto",
+    "naive",
+    "--trials",
+    "60",
+    "--jobs",
+    "1",
+]
 
 
 def change(arguments, option, *values):
     """The same command with another value."""
     at = arguments.index(option)
-    end = next((i for i in range(at + 1, len(arguments)) if arguments[i].startswith("--")), len(arguments))
+    end = next(
+        (i for i in range(at + 1, len(arguments)) if arguments[i].startswith("--")), len(arguments)
+    )
     return [*arguments[:at], option, *values, *arguments[end:]]
 
 
@@ -37,13 +60,25 @@ def test_calibrate_leaves_tables_figures_and_one_page(tmp_path, capsys) -> None:
     assert page.count("<svg") == 5
     for outside in ("src=", 'href="http', "@import", "<script"):
         assert outside not in page
-    assert run([*CALIBRATE, "--out", str(out)]) == 0  # nothing is done again, and the page is the same
+    # nothing is done again, and the page is the same
+    assert run([*CALIBRATE, "--out", str(out)]) == 0
     assert (out / "index.html").read_text() == page
 
 
 def test_compare_leaves_its_page(tmp_path, capsys) -> None:
     out = tmp_path / "cost"
-    command = ["compare", "--family", "bernoulli", "--prior", "beta(alpha=2, beta=2)", "--n", "50", "500", "--epsilon", "0.5"]
+    command = [
+        "compare",
+        "--family",
+        "bernoulli",
+        "--prior",
+        "beta(alpha=2, beta=2)",
+        "--n",
+        "50",
+        "500",
+        "--epsilon",
+        "0.5",
+    ]
     assert run([*command, "--trials", "6", "--draws", "200", "--jobs", "1", "--out", str(out)]) == 0
     assert "width_ratio" in capsys.readouterr().out
     assert (out / "index.html").read_text().count("<svg") == 1

@@ -16,11 +16,17 @@ from noisewise.curator.ledger import Ledger
 from noisewise.mechanism.privacy import pure
 
 ROOT = Path(__file__).parents[1]
-PAGES = ["README.md", "SECURITY.md", *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").glob("*.md")))]
+PAGES = [
+    "README.md",
+    "SECURITY.md",
+    *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").glob("*.md"))),
+]
 
 
 def blocks(page: str, kind: str) -> list[str]:
-    return re.findall(rf"^```{kind}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+    return re.findall(
+        rf"^```{kind}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE
+    )
 
 
 @pytest.fixture
@@ -40,7 +46,11 @@ def test_every_command_and_every_python_example_runs(page: str, folder: Path) ->
             if command.startswith("printf "):
                 subprocess.run(command, shell=True, check=True)
             if command.startswith("noisewise "):
-                few = ["--trials", "20"] if command.startswith(("noisewise calibrate", "noisewise compare")) else []
+                few = (
+                    ["--trials", "20"]
+                    if command.startswith(("noisewise calibrate", "noisewise compare"))
+                    else []
+                )
                 few = ["--runs", "500"] if command.startswith("noisewise audit") else few
                 assert run([*shlex.split(command.split("#")[0])[1:], *few]) == 0, command
     for block in blocks(page, "python"):

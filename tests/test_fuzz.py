@@ -1,7 +1,8 @@
-"""Whatever is read gives a value or one of our own errors: mutated inputs, and what Hypothesis thinks of.
+"""Whatever is read gives a value or one of our own errors: mutated inputs, and what Hypothesis
+thinks of.
 
-`make fuzz` tries 10^5 mutations of releases, families and priors each (a quarter as many ledgers, a fifth as many CSV files)
-and 2000 by Hypothesis; the suite 1500 and 100.
+`make fuzz` tries 10^5 mutations of releases, families and priors each (a quarter as many ledgers, a
+fifth as many CSV files) and 2000 by Hypothesis; the suite 1500 and 100.
 """
 
 import copy
@@ -34,7 +35,15 @@ from noisewise.model.family import Family
 from noisewise.model.priors import Prior
 
 INPUTS = int(os.environ.get("NOISEWISE_FUZZ", "1500"))
-PRIVACY = Privacy("0.5", "0.5", "replace_one", 1, "one record", (60.0,), spend="01234567-89ab-4def-8123-456789abcdef")
+PRIVACY = Privacy(
+    "0.5",
+    "0.5",
+    "replace_one",
+    1,
+    "one record",
+    (60.0,),
+    spend="01234567-89ab-4def-8123-456789abcdef",
+)
 RELEASES = [
     Release(
         families.Exponential(),
@@ -47,14 +56,49 @@ RELEASES = [
         column="wait",
     ),
     Release(
-        families.Categorical(["a", "b"], other="b"), None, (3.0, 4.0), noise.DiscreteGaussian(2.0, 1.0), group=("county", "Kent")
+        families.Categorical(["a", "b"], other="b"),
+        None,
+        (3.0, 4.0),
+        noise.DiscreteGaussian(2.0, 1.0),
+        group=("county", "Kent"),
     ),
-    Release(families.Bernoulli(), None, (3.0,), noise.Laplace(2.0), count=NoisyCount(9.5, noise.Laplace(1.0))),
+    Release(
+        families.Bernoulli(),
+        None,
+        (3.0,),
+        noise.Laplace(2.0),
+        count=NoisyCount(9.5, noise.Laplace(1.0)),
+    ),
 ]
 TOKENS = [
-    b"NaN", b"Infinity", b"-1e999", b"1e308", b"1" * 400, b"null", b"true", b"[]", b"{}", b'""', b"[" * 5000, b'{"a":' * 5000, b"\x00",
-    b"\xff\xfe", b"\\ud800", b"1e-400", b"-0", b"9" * 30, b"__import__('os')", b'"n": 1e300', b",", b"\n", b'"', b"\r\n", b"2", b"(", b")",
-]  # fmt: skip
+    b"NaN",
+    b"Infinity",
+    b"-1e999",
+    b"1e308",
+    b"1" * 400,
+    b"null",
+    b"true",
+    b"[]",
+    b"{}",
+    b'""',
+    b"[" * 5000,
+    b'{"a":' * 5000,
+    b"\x00",
+    b"\xff\xfe",
+    b"\\ud800",
+    b"1e-400",
+    b"-0",
+    b"9" * 30,
+    b"__import__('os')",
+    b'"n": 1e300',
+    b",",
+    b"\n",
+    b'"',
+    b"\r\n",
+    b"2",
+    b"(",
+    b")",
+]
 
 
 def mutated(seed: bytes, rng: random.Random) -> bytes:
@@ -79,8 +123,12 @@ def mutated(seed: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def fuzz(seeds: list[bytes], read: Callable[[bytes], None], allowed: type[Exception], share: float = 1.0) -> None:
-    """`read` asserts what must hold of whatever it accepts; anything else but the allowed error fails the test."""
+def fuzz(
+    seeds: list[bytes], read: Callable[[bytes], None], allowed: type[Exception], share: float = 1.0
+) -> None:
+    """`read` asserts what must hold of whatever it accepts; anything else but the allowed error
+    fails the test.
+    """
     rng = random.Random(20261116)
     for _ in range(int(INPUTS * share)):
         data = mutated(rng.choice(seeds), rng)
@@ -100,7 +148,9 @@ def test_releases() -> None:
 
 
 def test_releases_with_a_good_checksum() -> None:
-    """Fields changed and the checksum made anew: what passes must be a release that can be written again."""
+    """Fields changed and the checksum made anew: what passes must be a release that can be written
+    again.
+    """
     from noisewise.artifact import _digest
 
     rng = random.Random(7)
@@ -124,7 +174,13 @@ def test_releases_with_a_good_checksum() -> None:
     ]
 
     def keys(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        inner = (
+            value.items()
+            if isinstance(value, dict)
+            else enumerate(value)
+            if isinstance(value, list)
+            else ()
+        )
         return [path, *(found for key, item in inner for found in keys(item, (*path, key)))]
 
     for _ in range(INPUTS):
@@ -144,8 +200,14 @@ def test_releases_with_a_good_checksum() -> None:
 
 
 def test_families_and_priors() -> None:
-    seeds = [b"gamma(shape=2, rate=20)", b"dirichlet(concentration=[1, 2.5, 3])", b"normal_inverse_gamma(mean=0, strength=1, shape=2, scale=3)",
-             b"categorical(categories=['a', 'b'], other='b')", b"normal(variance=4)", b"beta(alpha=1e-3, beta=7)"]  # fmt: skip
+    seeds = [
+        b"gamma(shape=2, rate=20)",
+        b"dirichlet(concentration=[1, 2.5, 3])",
+        b"normal_inverse_gamma(mean=0, strength=1, shape=2, scale=3)",
+        b"categorical(categories=['a', 'b'], other='b')",
+        b"normal(variance=4)",
+        b"beta(alpha=1e-3, beta=7)",
+    ]
     for parser, kind in ((notation.prior, Prior), (notation.family, Family)):
 
         def read(data: bytes, parser: Any = parser, kind: Any = kind) -> None:
@@ -189,8 +251,15 @@ def test_anything_for_a_field(release: Release, data: st.DataObject) -> None:
 
 
 @by_hypothesis
-@given(st.text(max_size=200) | st.builds("{}({}={})".format, st.sampled_from(["gamma", "beta", "normal", "dirichlet", "categorical"]),
-                                         st.sampled_from(["shape", "alpha", "mean", "concentration", "categories"]), ANYTHING))  # fmt: skip
+@given(
+    st.text(max_size=200)
+    | st.builds(
+        "{}({}={})".format,
+        st.sampled_from(["gamma", "beta", "normal", "dirichlet", "categorical"]),
+        st.sampled_from(["shape", "alpha", "mean", "concentration", "categories"]),
+        ANYTHING,
+    )
+)
 def test_anything_for_a_family_or_a_prior(text: str) -> None:
     for parser, kind in ((notation.prior, Prior), (notation.family, Family)):
         try:
@@ -217,9 +286,18 @@ def test_anything_in_a_ledger(at: int, data: bytes) -> None:
 
 
 @by_hypothesis
-@given(st.lists(st.tuples(st.text(max_size=8), st.floats() | st.integers() | st.text(max_size=8) | st.none()), max_size=8))
+@given(
+    st.lists(
+        st.tuples(
+            st.text(max_size=8), st.floats() | st.integers() | st.text(max_size=8) | st.none()
+        ),
+        max_size=8,
+    )
+)
 def test_any_table_as_a_csv_file(rows: list[tuple[str, Any]]) -> None:
-    """A file that Python's own writer makes is read with every one of its rows, or refused for a character that does not print."""
+    """A file that Python's own writer makes is read with every one of its rows, or refused for a
+    character that does not print.
+    """
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator="\n").writerows([("id", "x"), *rows])
     family, bounds = families.Exponential(), Bounds(0, 60, outside="redact")
@@ -266,7 +344,11 @@ def test_ledgers(tmp_path: Path) -> None:
 
 def test_csv_files(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
-    seeds = [b'id,x,y\n1,2.5,"a, b"\n2,,"c ""d"""\n3,1e5,\n', b"x\r\n1\r\n2\r\n\r\nnan\r\n", b"\xef\xbb\xbfx,y\n1,2\n"]
+    seeds = [
+        b'id,x,y\n1,2.5,"a, b"\n2,,"c ""d"""\n3,1e5,\n',
+        b"x\r\n1\r\n2\r\n\r\nnan\r\n",
+        b"\xef\xbb\xbfx,y\n1,2\n",
+    ]
     family, bounds = families.Exponential(), Bounds(0, 60, outside="redact")
 
     def read(data: bytes) -> None:
@@ -306,12 +388,16 @@ def test_a_gigabyte_is_not_read(tmp_path: Path) -> None:
 
 
 def test_nothing_in_a_ledger_is_run(tmp_path: Path) -> None:
-    """A trigger planted in a ledger may forbid what it likes, but it cannot make an account smaller."""
+    """A trigger planted in a ledger may forbid what it likes, but it cannot make an account
+    smaller.
+    """
     path = tmp_path / "b.db"
     Ledger(path).set_limit("d", pure(1))
     Ledger(path).spend("d", pure("0.9"), "one record", "test")
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("CREATE TRIGGER evil AFTER INSERT ON spends BEGIN DELETE FROM spends; END")
+        connection.execute(
+            "CREATE TRIGGER evil AFTER INSERT ON spends BEGIN DELETE FROM spends; END"
+        )
         connection.commit()
     with pytest.raises(LedgerError):
         Ledger(path).spend("d", pure("0.05"), "one record", "test")

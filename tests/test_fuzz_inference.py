@@ -1,7 +1,9 @@
-"""Whatever release can be loaded gives a posterior of numbers, or one clear line; with a bounded amount of work.
+"""Whatever release can be loaded gives a posterior of numbers, or one clear line; with a bounded
+amount of work.
 
-Numbers of real releases are replaced by absurd but valid ones, one to three at a time, without a declared cost that would
-have to fit them. `make fuzz` tries a hundredth of NOISEWISE_FUZZ, the suite 60.
+Numbers of real releases are replaced by absurd but valid ones, one to three at a time, without a
+declared cost that would have to fit them. `make fuzz` tries a hundredth of NOISEWISE_FUZZ, the
+suite 60.
 """
 
 import dataclasses
@@ -19,29 +21,78 @@ from noisewise.errors import NoisewiseError
 
 TRIED = max(60, int(os.environ.get("NOISEWISE_FUZZ", "0")) // 100)
 HANGS = 60.0
-"""Seconds of the processor's time after which an inference has hung; bench/stress.py holds it to 3."""
+"""Seconds of the processor's time after which an inference has hung; bench/stress.py holds it to 3.
+"""
 ABSURD = (0.0, 1e-150, 1e-12, 1e-3, 0.5, 1.0, 3.0, 1e3, 1e9, 1e15, 1e150, -1.0, -1e3, -1e150)
 RELEASES = [
-    Release(families.Exponential(), 100, (1250.0,), noise.DiscreteLaplace(120.0, 0.25), Bounds(0, 60, outside="clamp")),
-    Release(families.Gamma(shape=2.0), 1000, (900.0,), noise.Gaussian(40.0), Bounds(0, 6, outside="redact")),
-    Release(families.Poisson(), 100, (300.0,), noise.DiscreteGaussian(12.0, 1.0), Bounds(0, 12, outside="redact")),
-    Release(families.Geometric(), 2**40, (2.0**41,), noise.Laplace(10.0), Bounds(1, 9, outside="clamp")),
-    Release(families.Normal(variance=1.0), 50, (10.0,), noise.Laplace(6.0), Bounds(-3, 3, outside="redact")),
-    Release(families.Normal(mean=0.5), 50, (60.0,), noise.Laplace(16.0), Bounds(-4, 4, outside="clamp")),
     Release(
-        families.Normal(), 200, (3.0, 40.0), noise.Laplace((4.0, 4.0)), Bounds(-4, 4, outside="redact"), coordinates="standardised"
+        families.Exponential(),
+        100,
+        (1250.0,),
+        noise.DiscreteLaplace(120.0, 0.25),
+        Bounds(0, 60, outside="clamp"),
     ),
-    Release(families.Categorical(["a", "b", "c"]), 50, (13.0, 24.0, 11.0), noise.DiscreteLaplace(2.0, 1.0)),
+    Release(
+        families.Gamma(shape=2.0),
+        1000,
+        (900.0,),
+        noise.Gaussian(40.0),
+        Bounds(0, 6, outside="redact"),
+    ),
+    Release(
+        families.Poisson(),
+        100,
+        (300.0,),
+        noise.DiscreteGaussian(12.0, 1.0),
+        Bounds(0, 12, outside="redact"),
+    ),
+    Release(
+        families.Geometric(), 2**40, (2.0**41,), noise.Laplace(10.0), Bounds(1, 9, outside="clamp")
+    ),
+    Release(
+        families.Normal(variance=1.0),
+        50,
+        (10.0,),
+        noise.Laplace(6.0),
+        Bounds(-3, 3, outside="redact"),
+    ),
+    Release(
+        families.Normal(mean=0.5), 50, (60.0,), noise.Laplace(16.0), Bounds(-4, 4, outside="clamp")
+    ),
+    Release(
+        families.Normal(),
+        200,
+        (3.0, 40.0),
+        noise.Laplace((4.0, 4.0)),
+        Bounds(-4, 4, outside="redact"),
+        coordinates="standardised",
+    ),
+    Release(
+        families.Categorical(["a", "b", "c"]),
+        50,
+        (13.0, 24.0, 11.0),
+        noise.DiscreteLaplace(2.0, 1.0),
+    ),
     Release(families.Categorical(["a", "b"]), None, (13.0, 24.0), noise.Laplace(2.0)),
-    Release(families.Bernoulli(), None, (3.0,), noise.Laplace(2.0), count=NoisyCount(9.5, noise.Laplace(1.0))),
+    Release(
+        families.Bernoulli(),
+        None,
+        (3.0,),
+        noise.Laplace(2.0),
+        count=NoisyCount(9.5, noise.Laplace(1.0)),
+    ),
 ]
 
 
 def _absurd(release: Release, rng: random.Random) -> Release:
-    """The release with another number in one place; a combination that no release can be raises an error of ours."""
+    """The release with another number in one place; a combination that no release can be raises an
+    error of ours.
+    """
 
     def other(value: float) -> float:
-        return rng.choice(ABSURD) if rng.random() < 0.7 else value * rng.choice([-1.0, 0.1, 10.0, 1e6])
+        return (
+            rng.choice(ABSURD) if rng.random() < 0.7 else value * rng.choice([-1.0, 0.1, 10.0, 1e6])
+        )
 
     match rng.randrange(5):
         case 0 if release.n is not None:
@@ -54,12 +105,19 @@ def _absurd(release: Release, rng: random.Random) -> Release:
             ends = [release.bounds.lower, release.bounds.upper]
             at = rng.randrange(2)
             ends[at] = other(ends[at])
-            return dataclasses.replace(release, bounds=Bounds(*ends, outside=release.bounds.outside))
+            return dataclasses.replace(
+                release, bounds=Bounds(*ends, outside=release.bounds.outside)
+            )
         case 3 if release.count is not None:
-            return dataclasses.replace(release, count=NoisyCount(other(release.count.value), noise.Laplace(abs(other(1.0)))))
+            return dataclasses.replace(
+                release,
+                count=NoisyCount(other(release.count.value), noise.Laplace(abs(other(1.0)))),
+            )
     held = dataclasses.asdict(release.noise)
     name = rng.choice(list(held))
-    return dataclasses.replace(release, noise=type(release.noise)(**held | {name: tuple(map(other, held[name]))}))
+    return dataclasses.replace(
+        release, noise=type(release.noise)(**held | {name: tuple(map(other, held[name]))})
+    )
 
 
 def test_absurd_releases_give_numbers_or_one_line() -> None:

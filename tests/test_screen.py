@@ -1,4 +1,6 @@
-"""Nothing that stands in a release, a ledger, a table or a command can steer the terminal that it is shown on."""
+"""Nothing that stands in a release, a ledger, a table or a command can steer the terminal that it
+is shown on.
+"""
 
 import json
 import sqlite3
@@ -33,26 +35,40 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_release(capsys: pytest.CaptureFixture[str]) -> None:
     plain = noisewise.observe(
-        family=families.Exponential(), n=2000, statistic=24_700.0, noise=noise.Laplace(120.0), bounds=Bounds(0, 60, outside="clamp")
+        family=families.Exponential(),
+        n=2000,
+        statistic=24_700.0,
+        noise=noise.Laplace(120.0),
+        bounds=Bounds(0, 60, outside="clamp"),
     )
-    evil = replace(plain, dataset=EVIL, column=EVIL, description=EVIL, notes=(EVIL,), group=(EVIL, EVIL))
+    evil = replace(
+        plain, dataset=EVIL, column=EVIL, description=EVIL, notes=(EVIL,), group=(EVIL, EVIL)
+    )
     evil.save("evil.json")
     Path("many.jsonl").write_text(evil.to_json(indent=None))
     for name in ("evil.json", "many.jsonl"):
         assert run(["infer", name, "--prior", "gamma(shape=2, rate=20)"]) == 0
         assert run(["infer", name, "--prior", "gamma(shape=2, rate=20)", "--json"]) == 0
         said = harmless(capsys)
-        assert (r"a\x1b[31mb\x9b2Jc\u202ed\u2066e\x07f\r\ng\u200bh" in said) == (name == "many.jsonl")
+        assert (r"a\x1b[31mb\x9b2Jc\u202ed\u2066e\x07f\r\ng\u200bh" in said) == (
+            name == "many.jsonl"
+        )
     twice = replace(evil, n=1)
     twice.save("twice.json")
-    assert run(["infer", "evil.json", "twice.json", "--prior", "gamma(shape=2, rate=20)"]) == 2  # one dataset, not independent
+    # one dataset, not independent
+    assert run(["infer", "evil.json", "twice.json", "--prior", "gamma(shape=2, rate=20)"]) == 2
     harmless(capsys)
 
 
 def test_labels_of_a_release(capsys: pytest.CaptureFixture[str]) -> None:
     law = noise.Laplace(1.0)
-    noisewise.observe(family=families.Categorical([EVIL, "b"]), n=9, statistic=[3.0, 6.0], noise=law).save("evil.json")
-    assert run(["infer", "evil.json", "--prior", "dirichlet(concentration=[1, 1])", "--draws", "50"]) == 0
+    noisewise.observe(
+        family=families.Categorical([EVIL, "b"]), n=9, statistic=[3.0, 6.0], noise=law
+    ).save("evil.json")
+    assert (
+        run(["infer", "evil.json", "--prior", "dirichlet(concentration=[1, 1])", "--draws", "50"])
+        == 0
+    )
     said = harmless(capsys)
     assert r"probabilities[a\x1b[31mb" in said
     assert "\ng" not in said  # a label stays on its line
@@ -61,9 +77,12 @@ def test_labels_of_a_release(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
     Ledger(Path("budget.db")).set_limit("d", pure(1))
     with closing(sqlite3.connect("budget.db")) as connection:
-        connection.execute("INSERT INTO limits (dataset, amount, at) VALUES (?, '1', ?)", (EVIL, EVIL))
         connection.execute(
-            "INSERT INTO spends (id, dataset, amount, at, purpose) VALUES (?, ?, '0.1', ?, ?)", (EVIL, EVIL, EVIL, EVIL)
+            "INSERT INTO limits (dataset, amount, at) VALUES (?, '1', ?)", (EVIL, EVIL)
+        )
+        connection.execute(
+            "INSERT INTO spends (id, dataset, amount, at, purpose) VALUES (?, ?, '0.1', ?, ?)",
+            (EVIL, EVIL, EVIL, EVIL),
         )
         connection.commit()
     assert run(["ledger", "show", "budget.db"]) == run(["ledger", "history", "budget.db"]) == 0
@@ -76,8 +95,20 @@ def test_a_table_and_names_of_files(capsys: pytest.CaptureFixture[str]) -> None:
     column, name = "x\u202ey", "out\x1b[31m\u202e.json"
     pd.DataFrame({column: [0, 1, 1]}).to_parquet("t.parquet")
     Ledger(Path("b\x1b.db")).set_limit("d", pure(9))
-    command = ["release", "t.parquet", "--family", "bernoulli", "--epsilon", "1", "--ledger", "b\x1b.db", "--dataset", "d"]
-    assert run([*command, "--column", column, "--out", name]) == 2  # a column's name must be printable
+    command = [
+        "release",
+        "t.parquet",
+        "--family",
+        "bernoulli",
+        "--epsilon",
+        "1",
+        "--ledger",
+        "b\x1b.db",
+        "--dataset",
+        "d",
+    ]
+    # a column's name must be printable
+    assert run([*command, "--column", column, "--out", name]) == 2
     pd.DataFrame({"x": [0, 1, 1], EVIL: [0, 1, 1]}).to_parquet("t.parquet")
     assert run([*command, "--column", "x", "--out", name, "--dry-run"]) == 0
     assert run([*command, "--column", "x", "--out", name]) == 0
@@ -100,7 +131,22 @@ def test_a_release_that_cannot_be_written_is_printed_as_the_same_release(
     monkeypatch.setattr(publish.Release, "save", full)
     family = f"categorical(categories=[{EVIL!r}, 'b'], other='b')"
     assert (
-        run(["release", "t.parquet", "--column", "x", "--family", family, "--epsilon", "1", "--no-ledger", "--out", "o.json"]) == 2
+        run(
+            [
+                "release",
+                "t.parquet",
+                "--column",
+                "x",
+                "--family",
+                family,
+                "--epsilon",
+                "1",
+                "--no-ledger",
+                "--out",
+                "o.json",
+            ]
+        )
+        == 2
     )
     held = capsys.readouterr()
     assert all(letter.isprintable() or letter == "\n" for letter in held.out + held.err)

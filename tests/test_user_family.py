@@ -1,4 +1,6 @@
-"""A user's own family, as documented: it releases in every form, and the parts it supplies pass the families' tests."""
+"""A user's own family, as documented: it releases in every form, and the parts it supplies pass the
+families' tests.
+"""
 
 import importlib.util
 import subprocess
@@ -32,11 +34,14 @@ RAYLEIGH = Case(module.Rayleigh(), priors.InverseGamma(5.0, 8.0), ((0, 4), (1, 9
 
 
 def test_the_example_runs_as_printed() -> None:
-    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLE)], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stderr
     made = parse(done.stdout)
     assert made.family == RAYLEIGH.family
-    # The sum of 500 squares with mean 2v = 4 is 2000 +- 89, less what 8 m clamps; the noise has scale 64/0.5.
+    # The sum of 500 squares with mean 2v = 4 is 2000 +- 89, less what 8 m clamps; the noise has
+    # scale 64/0.5.
     assert abs(made.statistic[0] - 2000) < 8 * 89 + 30 * 128
 
 
@@ -46,13 +51,19 @@ def test_it_gets_the_provable_sensitivity_and_a_file(outside: str, tmp_path: Pat
 
     bounds = Bounds(1, 8, outside=outside)  # type: ignore[arg-type]
     lattice = lattice_for(RAYLEIGH.family, bounds)
-    assert sensitivity.l1(lattice) * lattice.step[0] == pytest.approx(64 if outside == "redact" else 63, rel=1e-5)
+    assert sensitivity.l1(lattice) * lattice.step[0] == pytest.approx(
+        64 if outside == "redact" else 63, rel=1e-5
+    )
     frame = pd.DataFrame({"x": [0.5, 1.0, 2.0, None, 9.0, np.inf, -1.0]})
     n, (total,) = Held.open(frame, "x", RAYLEIGH.family).sums(lattice)[0]
     squares = 1 + 4 if outside == "redact" else 1 + 1 + 4 + 4.5**2 + 64 + 64 + 1
     assert n == 7
-    assert (total + 7 * lattice.offset[0]) * lattice.step[0] == pytest.approx(squares, abs=7 * lattice.step[0])
-    made = noisewise.release(frame, column="x", family=RAYLEIGH.family, bounds=bounds, epsilon=1, ledger=None)
+    assert (total + 7 * lattice.offset[0]) * lattice.step[0] == pytest.approx(
+        squares, abs=7 * lattice.step[0]
+    )
+    made = noisewise.release(
+        frame, column="x", family=RAYLEIGH.family, bounds=bounds, epsilon=1, ledger=None
+    )
     made.save(tmp_path / "r.json")
     assert noisewise.load(tmp_path / "r.json") == made
 
@@ -69,23 +80,39 @@ def test_its_parts_pass_the_tests_of_the_built_in_families(rng: np.random.Genera
         built_in.test_conjugate_update_is_prior_times_likelihood,
     ):
         check(RAYLEIGH, rng)
-    assert np.isfinite(interval_moments(RAYLEIGH.family, RAYLEIGH.theta(rng), 0, 4).covariance).all()  # falls to quadrature
+    # falls to quadrature
+    assert np.isfinite(
+        interval_moments(RAYLEIGH.family, RAYLEIGH.theta(rng), 0, 4).covariance
+    ).all()
     with pytest.raises(UnsupportedCombination, match="`log_probability`"):
         interval_moments(RAYLEIGH.family, RAYLEIGH.theta(rng), 0, 4, "autodiff")
 
 
 def test_a_file_of_an_unknown_family_says_what_to_do(tmp_path: Path) -> None:
     made = noisewise.observe(
-        family=RAYLEIGH.family, n=3, statistic=2.0, noise=noisewise.noise.Laplace(1.0), bounds=Bounds(0, 8, outside="clamp")
+        family=RAYLEIGH.family,
+        n=3,
+        statistic=2.0,
+        noise=noisewise.noise.Laplace(1.0),
+        bounds=Bounds(0, 8, outside="clamp"),
     )
     made.save(tmp_path / "r.json")
-    code = "import noisewise, sys\ntry: noisewise.load(sys.argv[1])\nexcept ValueError as e: print(e)"
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "r.json")], capture_output=True, text=True, timeout=60)
+    code = (
+        "import noisewise, sys\ntry: noisewise.load(sys.argv[1])\nexcept ValueError as e: print(e)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "r.json")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert "import its module first" in done.stdout
 
 
 def family_with(statistic):  # type: ignore[no-untyped-def]
-    return type("Own", (families.Family,), {"kind": "own", "support": (0.0, np.inf), "statistic": statistic})()
+    return type(
+        "Own", (families.Family,), {"kind": "own", "support": (0.0, np.inf), "statistic": statistic}
+    )()
 
 
 @pytest.mark.parametrize(
@@ -98,14 +125,24 @@ def family_with(statistic):  # type: ignore[no-untyped-def]
         (lambda self, x, xp=np: (0 * x,), "spans 0"),
     ],
 )
-def test_a_statistic_that_cannot_serve_says_why_and_costs_nothing(statistic, message: str, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_a_statistic_that_cannot_serve_says_why_and_costs_nothing(
+    statistic, message: str, tmp_path: Path
+) -> None:  # type: ignore[no-untyped-def]
     import pandas as pd
 
     book = Ledger(tmp_path / "budget.db")
     book.set_limit("d", pure(1))
     frame, bounds = pd.DataFrame({"x": [1.0]}), Bounds(0, 9, outside="clamp")
     with pytest.raises(UnsupportedCombination, match=message):
-        noisewise.release(frame, column="x", family=family_with(statistic), bounds=bounds, epsilon=1, ledger=book.path, dataset="d")
+        noisewise.release(
+            frame,
+            column="x",
+            family=family_with(statistic),
+            bounds=bounds,
+            epsilon=1,
+            ledger=book.path,
+            dataset="d",
+        )
     assert book.accounts()[0].spent == 0
 
 
@@ -113,7 +150,11 @@ def test_a_class_without_kind_or_support_is_refused_where_it_is_defined() -> Non
     parts = {"kind": "partial", "support": (0.0, 1.0), "statistic": lambda self, x, xp=np: (x,)}
     for part in ("kind", "support"):
         with pytest.raises(TypeError, match=f"needs `{part}`"):
-            type("Partial", (families.Family,), {name: value for name, value in parts.items() if name != part})
+            type(
+                "Partial",
+                (families.Family,),
+                {name: value for name, value in parts.items() if name != part},
+            )
 
 
 class Awkward(families.Family):
@@ -141,9 +182,15 @@ def test_undefined_statistics_raise_nothing(outside: str) -> None:
 
 
 def test_inference_with_every_method_that_its_parts_allow() -> None:
-    """The Rayleigh family: exact and collapsed agree at n = 5000, gibbs is near; and against the conjugate posterior at little noise."""
+    """The Rayleigh family: exact and collapsed agree at n = 5000, gibbs is near; and against the
+    conjugate posterior at little noise.
+    """
     release = noisewise.observe(
-        family=RAYLEIGH.family, n=5000, statistic=20_000.0, noise=noise.Laplace(1.0), bounds=Bounds(0, 40, outside="clamp")
+        family=RAYLEIGH.family,
+        n=5000,
+        statistic=20_000.0,
+        noise=noise.Laplace(1.0),
+        bounds=Bounds(0, 40, outside="clamp"),
     )
     exact = noisewise.infer(release, RAYLEIGH.prior, seed=1)
     assert exact.method == "exact"
@@ -170,8 +217,17 @@ def test_a_missing_part_is_named() -> None:
             return (x * x,)
 
     release = noisewise.observe(
-        family=Bare(), n=50, statistic=100.0, noise=noise.Laplace(1.0), bounds=Bounds(0, 8, outside="clamp")
+        family=Bare(),
+        n=50,
+        statistic=100.0,
+        noise=noise.Laplace(1.0),
+        bounds=Bounds(0, 8, outside="clamp"),
     )
-    for method, part in (("auto", "natural"), ("exact", "natural"), ("gibbs", "mean"), ("naive", "update")):
+    for method, part in (
+        ("auto", "natural"),
+        ("exact", "natural"),
+        ("gibbs", "mean"),
+        ("naive", "update"),
+    ):
         with pytest.raises(UnsupportedCombination, match=f"does not supply `{part}`"):
             noisewise.infer(release, priors.InverseGamma(3, 3), method=method)

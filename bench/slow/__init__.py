@@ -1,7 +1,8 @@
 """Posteriors by slow integration, written apart from the library: the oracle of bench/stress.py.
 
-A problem is a plain dict, as problems.py makes them. p(theta | y) is proportional to prior(theta) times the likelihood of y,
-and the likelihood is computed as it is defined, without a normal approximation of the sums.
+A problem is a plain dict, as problems.py makes them. p(theta | y) is proportional to prior(theta)
+times the likelihood of y, and the likelihood is computed as it is defined, without a normal
+approximation of the sums.
 """
 
 from slow.counts import categorical

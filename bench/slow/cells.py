@@ -1,7 +1,7 @@
 """Rectangles of (mean, log variance) that cover all of a posterior that matters.
 
-They are split wherever it may have mass, judged by a normal approximation widened by how far the expected statistics move within
-a rectangle, so that no narrow mode slips through.
+They are split wherever it may have mass, judged by a normal approximation widened by how far the
+expected statistics move within a rectangle, so that no narrow mode slips through.
 """
 
 import itertools
@@ -17,7 +17,9 @@ from slow.plane_sums import Setting
 from slow.types import Array, Problem
 
 CUSP = 0.5 * np.log(np.pi)
-"""log of the density at 0 of Laplace's law over that of a normal law of its variance, and so the two forms join."""
+"""log of the density at 0 of Laplace's law over that of a normal law of its variance, and so the
+two forms join.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,11 @@ def log_prior(problem: Problem, point: Array) -> Array:
     p, (mean, w) = problem["prior"], point.T
     with np.errstate(over="ignore"):
         inverse = np.exp(-w)
-        return -0.5 * p["strength"] * (mean - p["mean"]) ** 2 * inverse - (p["shape"] + 0.5) * w - p["scale"] * inverse
+        return (
+            -0.5 * p["strength"] * (mean - p["mean"]) ** 2 * inverse
+            - (p["shape"] + 0.5) * w
+            - p["scale"] * inverse
+        )
 
 
 def theta_of(point: Array) -> Array:
@@ -65,7 +71,9 @@ def _first_cells(problem: Problem) -> Cells:
         ]
         columns = np.unique(np.concatenate(marks))
         columns = columns[np.concatenate([[True], np.diff(columns) > 1e-9 * (right - left)])]
-        centres.append(np.stack([0.5 * (columns[1:] + columns[:-1]), np.full(len(columns) - 1, w)], 1))
+        centres.append(
+            np.stack([0.5 * (columns[1:] + columns[:-1]), np.full(len(columns) - 1, w)], 1)
+        )
         widths.append(np.stack([np.diff(columns), np.full(len(columns) - 1, top - bottom)], 1))
     return Cells(np.concatenate(centres), np.concatenate(widths))
 
@@ -82,8 +90,12 @@ def moments(problem: Problem, point: Array) -> tuple[Array, Array]:
     return np.concatenate(means), np.concatenate(covariances)
 
 
-def rough_likelihood(setting: Setting, mean: Array, covariance: Array, spread: Array) -> tuple[Array, Array]:
-    """Normal approximation of log p(y), plain, and at its best within a rectangle over which the mean has that spread."""
+def rough_likelihood(
+    setting: Setting, mean: Array, covariance: Array, spread: Array
+) -> tuple[Array, Array]:
+    """Normal approximation of log p(y), plain, and at its best within a rectangle over which the
+    mean has that spread.
+    """
     n = setting.n
     noise = np.diag([noise.variance for noise in setting.noises])
     total = n * covariance + noise
@@ -100,36 +112,48 @@ def rough_likelihood(setting: Setting, mean: Array, covariance: Array, spread: A
     first, second = setting.noises
     v11, v12, v22 = n * covariance[:, 0, 0], n * covariance[:, 0, 1], n * covariance[:, 1, 1]
     share = v12 / (v11 + first.variance)  # of y2 - E y2 that y1 foretells
-    plain = _smeared(r[:, 0], v11, first) + _smeared(r[:, 1] - share * r[:, 0], np.maximum(v22 - share * v12, 1e-12 * v22), second)
+    plain = _smeared(r[:, 0], v11, first) + _smeared(
+        r[:, 1] - share * r[:, 0], np.maximum(v22 - share * v12, 1e-12 * v22), second
+    )
     return plain, np.maximum(widened, linear) - log_det
 
 
 def _smeared(z: Array, variance: Array, noise: Noise) -> Array:
-    """log density at z of normal plus noise, relative to that of the noise alone at 0, but for a constant."""
+    """log density at z of normal plus noise, relative to that of the noise alone at 0, but for a
+    constant.
+    """
     total = variance + noise.variance
     normal = -0.5 * z**2 / total - 0.5 * np.log(total / noise.variance)
     if noise.gaussian:
         return normal
     b, sd = noise.scale, np.sqrt(np.maximum(variance, 1e-14 * noise.variance))
     c = sd / b
-    sides = np.logaddexp(-z / b + special.log_ndtr(z / sd - c), z / b + special.log_ndtr(-z / sd - c))
+    sides = np.logaddexp(
+        -z / b + special.log_ndtr(z / sd - c), z / b + special.log_ndtr(-z / sd - c)
+    )
     return np.where(c < 1e3, 0.5 * c**2 + sides + CUSP, normal)
 
 
 def _prior_ceiling(problem: Problem, cells: Cells) -> Array:
-    """The largest log prior density at the corners, the centre, and where the prior's own mode comes nearest."""
+    """The largest log prior density at the corners, the centre, and where the prior's own mode
+    comes nearest.
+    """
     p = problem["prior"]
     best = log_prior(problem, cells.centre)
     low, high = cells.centre - cells.width / 2, cells.centre + cells.width / 2
     nearest = np.clip(p["mean"], low[:, 0], high[:, 0])
-    top = np.log((p["scale"] + 0.5 * p["strength"] * (nearest - p["mean"]) ** 2) / (p["shape"] + 0.5))
+    top = np.log(
+        (p["scale"] + 0.5 * p["strength"] * (nearest - p["mean"]) ** 2) / (p["shape"] + 0.5)
+    )
     for w in (low[:, 1], high[:, 1], np.clip(top, low[:, 1], high[:, 1])):
         best = np.maximum(best, log_prior(problem, np.stack([nearest, w], 1)))
     return best
 
 
 def split(setting: Setting) -> tuple[Cells, Array]:
-    """Rectangles within which the posterior changes little, and the normal approximation of its log at their centres."""
+    """Rectangles within which the posterior changes little, and the normal approximation of its log
+    at their centres.
+    """
     problem, n = setting.problem, setting.n
     cells = _first_cells(problem)
     done: list[Cells] = []

@@ -8,12 +8,16 @@ from scipy import special, stats
 from slow.types import Array, Problem
 
 EDGE = 700.0
-"""log and logit coordinates end here: beyond it a parameter is no longer a 64-bit number, and the likelihood is flat."""
+"""log and logit coordinates end here: beyond it a parameter is no longer a 64-bit number, and the
+likelihood is flat.
+"""
 
 
 @dataclass(frozen=True)
 class Coordinate:
-    """The unconstrained coordinate u of one parameter: what theta is, and log prior density of u up to a constant."""
+    """The unconstrained coordinate u of one parameter: what theta is, and log prior density of u up
+    to a constant.
+    """
 
     kind: str  # "log", "logit" or "plain"
     prior: Problem
@@ -38,7 +42,9 @@ class Coordinate:
             return -0.5 * ((u - p["mean"]) / p["sd"]) ** 2
 
     def slopes(self) -> tuple[float, float]:
-        """Rates at which the prior falls off to the left and to the right beyond the edges, 0 where nothing is left there."""
+        """Rates at which the prior falls off to the left and to the right beyond the edges, 0 where
+        nothing is left there.
+        """
         p = self.prior
         if p["kind"] == "beta":
             return p["alpha"], p["beta"]
@@ -67,4 +73,7 @@ class Coordinate:
 
 def coordinate_of(problem: Problem) -> Coordinate:
     prior = problem["prior"]
-    return Coordinate({"beta": "logit", "gamma": "log", "inverse_gamma": "log", "normal": "plain"}[prior["kind"]], prior)
+    return Coordinate(
+        {"beta": "logit", "gamma": "log", "inverse_gamma": "log", "normal": "plain"}[prior["kind"]],
+        prior,
+    )

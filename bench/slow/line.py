@@ -1,7 +1,8 @@
 """The posterior of one parameter: a scan of its whole range, then the likelihood where it matters.
 
-theta is scanned by splitting every interval in which the expected statistic crosses the released one, or in which the density
-may have a top, until nothing moves: a narrow mode is not missed, nor a second one.
+theta is scanned by splitting every interval in which the expected statistic crosses the released
+one, or in which the density may have a top, until nothing moves: a narrow mode is not missed, nor a
+second one.
 """
 
 import numpy as np
@@ -48,7 +49,9 @@ def _interval_mass(u: Array, log: Array) -> Array:
 
 
 def scan(problem: Problem, coordinate: Coordinate) -> tuple[Array, Array]:
-    """A grid of u on which log prior + log likelihood (at low resolution) leaves no top and no crossing unresolved."""
+    """A grid of u on which log prior + log likelihood (at low resolution) leaves no top and no
+    crossing unresolved.
+    """
     u = start_grid(problem, coordinate)
     found = evaluate(problem, u, LOW)
     log, residual = coordinate.log_prior(u) + found.log_likelihood, found.residual
@@ -56,7 +59,9 @@ def scan(problem: Problem, coordinate: Coordinate) -> tuple[Array, Array]:
         best = log.max()
         change = np.abs(np.diff(log))
         crossing = np.sign(residual[1:]) != np.sign(residual[:-1])
-        higher = np.concatenate([[True], log[1:] >= log[:-1]]) & np.concatenate([log[:-1] >= log[1:], [True]])
+        higher = np.concatenate([[True], log[1:] >= log[:-1]]) & np.concatenate(
+            [log[:-1] >= log[1:], [True]]
+        )
         tops = np.flatnonzero(higher)
         higher[:] = False
         higher[tops[np.argsort(-log[tops])[:20]]] = True
@@ -128,7 +133,11 @@ def one_parameter(problem: Problem) -> Answer:
         order = np.argsort(u)
         u, log = u[order], log[order]
     fine, cdf = _distribution(coordinate, u, log)
-    error = 1.0 if strained(problem, float(u[log.argmax()])) else _own_error(problem, coordinate, u, log, fine, cdf)
+    error = (
+        1.0
+        if strained(problem, float(u[log.argmax()]))
+        else _own_error(problem, coordinate, u, log, fine, cdf)
+    )
     theta = coordinate.theta(fine)
     # theta may be rounded to one number where u is not: keep the last of equal ones
     keep = np.concatenate([np.diff(theta) > 0, [True]])
@@ -136,8 +145,12 @@ def one_parameter(problem: Problem) -> Answer:
     return Answer({name: Marginal(theta[keep], cdf[keep])}, error)
 
 
-def _own_error(problem: Problem, coordinate: Coordinate, u: Array, log: Array, fine: Array, cdf: Array) -> float:
-    """Against half of the grid, and against a likelihood of twice the resolution at some of its points."""
+def _own_error(
+    problem: Problem, coordinate: Coordinate, u: Array, log: Array, fine: Array, cdf: Array
+) -> float:
+    """Against half of the grid, and against a likelihood of twice the resolution at some of its
+    points.
+    """
     live = np.flatnonzero(log > log.max() - 12)
     half = np.ones(len(u), dtype=bool)
     half[live[1::2]] = False

@@ -20,7 +20,10 @@ class Count:
         self.value = problem["count"]["value"]
         self.noise = Noise.of(problem["count"]["noise"])
         reach = (9 if self.noise.gaussian else 34) * self.noise.scale
-        self.low, self.high = max(0, int(self.value - reach)), max(int(self.value + reach) + 2, int(reach) + 2)
+        self.low, self.high = (
+            max(0, int(self.value - reach)),
+            max(int(self.value + reach) + 2, int(reach) + 2),
+        )
         self.middle = max(0, int(np.floor(self.value)))
         self.explicit = self.noise.gaussian or problem.get("n_prior") is not None
         if self.explicit:
@@ -40,11 +43,15 @@ class Count:
             self.most_tilt = 0.9 / self.noise.scale
 
     def mean_given(self, kappa: Array) -> tuple[Array, Array]:
-        """About the mean and variance of n under weights times e^(n kappa); infinite mean where they do not sum."""
+        """About the mean and variance of n under weights times e^(n kappa); infinite mean where
+        they do not sum.
+        """
         if self.n is not None:
             return np.full(kappa.shape, float(self.n)), np.zeros(kappa.shape)
         if self.explicit:
-            variance = float(np.average((self.numbers - self.middle) ** 2, weights=self.weights)) + 1e-12
+            variance = (
+                float(np.average((self.numbers - self.middle) ** 2, weights=self.weights)) + 1e-12
+            )
             return np.maximum(self.middle + variance * kappa, 0.1), np.full(kappa.shape, variance)
         b = self.noise.scale
         within = np.clip(kappa * b, -0.9, 0.9)
@@ -72,11 +79,16 @@ class Count:
         log = self.noise.log_weight(self.value - beyond) - best + kappa * (beyond - self.middle)
         return bool(log.max() > top)
 
-    def transform(self, centred: NDArray[np.complex128], shift: Array, kappa: float) -> NDArray[np.complex128]:
-        """Sum over n of weight(n) exp(n c) e^((kappa - i shift) (n - middle)), c the log transform of a record about its pivot."""
+    def transform(
+        self, centred: NDArray[np.complex128], shift: Array, kappa: float
+    ) -> NDArray[np.complex128]:
+        """Sum over n of weight(n) exp(n c) e^((kappa - i shift) (n - middle)), c the log transform
+        of a record about its pivot.
+        """
         if self.n is not None:
             return np.exp(self.n * centred)
-        one = centred - 1j * shift + kappa  # log of one record's transform, tilted but not made a probability
+        # log of one record's transform, tilted but not made a probability
+        one = centred - 1j * shift + kappa
         top = np.exp(self.middle * centred)
         if self.explicit:
             return self._explicit(centred, one, top)
@@ -85,7 +97,8 @@ class Count:
         if self.value < 0:
             return top / -np.expm1(one - rate)
         right = np.exp(-(1 - fraction) * rate) * np.exp(one) / -np.expm1(one - rate)
-        # sum over j = 0..middle of e^(-j rate) z^-j, z = e^one; where z is small the two powers are taken together
+        # sum over j = 0..middle of e^(-j rate) z^-j, z = e^one; where z is small the two powers are
+        # taken together
         ratio = -rate - one
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             left = top * (np.expm1((self.middle + 1) * ratio) / np.expm1(ratio))
@@ -94,15 +107,24 @@ class Count:
             left[lost] = self._small(centred[lost], one[lost], rate)
         return np.exp(-fraction * rate) * left + top * right
 
-    def _small(self, centred: NDArray[np.complex128], one: NDArray[np.complex128], rate: float) -> NDArray[np.complex128]:
-        """The left sum where |z| is far below e^(-rate): its last terms, e^(-middle rate) and those before it."""
+    def _small(
+        self, centred: NDArray[np.complex128], one: NDArray[np.complex128], rate: float
+    ) -> NDArray[np.complex128]:
+        """The left sum where |z| is far below e^(-rate): its last terms, e^(-middle rate) and those
+        before it.
+        """
         terms = np.arange(min(self.middle + 1, 60))
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             powers = np.exp(terms[:, None] * (one + rate)[None])
-            return np.nan_to_num(np.exp(-self.middle * rate) * powers.sum(0) * np.exp(self.middle * (centred - one)))
+            return np.nan_to_num(
+                np.exp(-self.middle * rate) * powers.sum(0) * np.exp(self.middle * (centred - one))
+            )
 
     def _explicit(
-        self, centred: NDArray[np.complex128], one: NDArray[np.complex128], top: NDArray[np.complex128]
+        self,
+        centred: NDArray[np.complex128],
+        one: NDArray[np.complex128],
+        top: NDArray[np.complex128],
     ) -> NDArray[np.complex128]:
         out = np.zeros(one.shape, dtype=complex)
         live = self.low * centred.real > -60  # the rest is nothing
@@ -110,7 +132,9 @@ class Count:
         if self.closed:
             offset = self.value - self.middle
             wrapped = one.real + 1j * (np.remainder(one.imag + np.pi, 2 * np.pi) - np.pi)
-            out[live] = top[live] * np.exp(offset * wrapped + 0.5 * self.noise.scale**2 * wrapped**2)
+            out[live] = top[live] * np.exp(
+                offset * wrapped + 0.5 * self.noise.scale**2 * wrapped**2
+            )
             return out
         z, total = np.exp(one), np.zeros(one.shape, dtype=complex)
         for weight in self.weights[::-1]:  # Horner

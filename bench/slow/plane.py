@@ -1,7 +1,7 @@
 """The posterior of a normal mean and variance, both unknown.
 
-At the centres of rectangles that are well apart the likelihood is computed without the normal approximation; what that one lacks
-is smooth, and interpolated between them.
+At the centres of rectangles that are well apart the likelihood is computed without the normal
+approximation; what that one lacks is smooth, and interpolated between them.
 """
 
 import numpy as np
@@ -23,22 +23,31 @@ def two_parameters(problem: Problem) -> Answer:
     known, difference = cells.take(some), exact - rough[some]
     points, weight = _weights(problem, setting, cells, known, difference)
     half = np.arange(len(some)) % 3 > 0
-    points_of_half, weight_of_half = _weights(problem, setting, cells, known.take(half), difference[half])
+    points_of_half, weight_of_half = _weights(
+        problem, setting, cells, known.take(half), difference[half]
+    )
     marginals = {}
     for j, name in enumerate(("mean", "variance")):
         marginals[name] = _marginal(points[:, j], weight)
         other = _marginal(points_of_half[:, j], weight_of_half)
         at = marginals[name].theta
-        error = max(error, float(np.abs(np.interp(at, other.theta, other.cdf) - marginals[name].cdf).max()) / 2)
+        error = max(
+            error,
+            float(np.abs(np.interp(at, other.theta, other.cdf) - marginals[name].cdf).max()) / 2,
+        )
     return Answer(marginals, max(error, _law_error(problem, setting, known, exact)))
 
 
 def _posterior_at(problem: Problem, setting: Setting, point: Array, fine: bool = False) -> float:
-    return float(log_prior(problem, point[None])[0]) + log_likelihood(setting, theta_of(point[None])[0], fine)
+    return float(log_prior(problem, point[None])[0]) + log_likelihood(
+        setting, theta_of(point[None])[0], fine
+    )
 
 
 def _components(cells: Cells) -> NDArray[np.int64]:
-    """A number for each rectangle, the same for those that overlap, or touch, in their projections on both axes."""
+    """A number for each rectangle, the same for those that overlap, or touch, in their projections
+    on both axes.
+    """
     label = np.zeros(len(cells.centre), dtype=np.int64)
     for axis in (0, 1, 0):
         fresh, new = 0, np.zeros_like(label)
@@ -56,7 +65,9 @@ def _components(cells: Cells) -> NDArray[np.int64]:
 
 
 def _spacing(cells: Cells, rough: Array) -> Array:
-    """How far apart the exact likelihood is to be known: a third of an sd of each mode, or a rectangle where that is wider."""
+    """How far apart the exact likelihood is to be known: a third of an sd of each mode, or a
+    rectangle where that is wider.
+    """
     spacing = 1.3 * cells.width
     live = np.flatnonzero(rough > rough.max() - 14)
     label = _components(cells.take(live))
@@ -70,10 +81,14 @@ def _spacing(cells: Cells, rough: Array) -> Array:
     return spacing
 
 
-def _exact_at_some(problem: Problem, setting: Setting, cells: Cells, rough: Array) -> tuple[NDArray[np.int64], Array, bool]:
-    """The posterior at rectangles that are well apart: their numbers, its logs, and whether they suffice.
+def _exact_at_some(
+    problem: Problem, setting: Setting, cells: Cells, rough: Array
+) -> tuple[NDArray[np.int64], Array, bool]:
+    """The posterior at rectangles that are well apart: their numbers, its logs, and whether they
+    suffice.
 
-    From the best of the approximation downwards, until nothing has mattered for long; False where patience ended first.
+    From the best of the approximation downwards, until nothing has mattered for long; False where
+    patience ended first.
     """
     area, spacing = np.log(cells.width).sum(1), _spacing(cells, rough)
     some: list[int] = []
@@ -81,7 +96,9 @@ def _exact_at_some(problem: Problem, setting: Setting, cells: Cells, rough: Arra
     centres = np.zeros((0, 2))
     top, idle = -np.inf, 0
     for i in range(len(rough)):
-        near = (np.abs(centres - cells.centre[i]) < spacing[i]).all(1) & (np.abs(rough[some] - rough[i]) < 1.5)
+        near = (np.abs(centres - cells.centre[i]) < spacing[i]).all(1) & (
+            np.abs(rough[some] - rough[i]) < 1.5
+        )
         if near.any():
             continue
         some.append(i)
@@ -96,22 +113,31 @@ def _exact_at_some(problem: Problem, setting: Setting, cells: Cells, rough: Arra
     return np.array(some), np.array(exact), True
 
 
-def _weights(problem: Problem, setting: Setting, cells: Cells, known: Cells, difference: Array) -> tuple[Array, Array]:
-    """Points (mean, variance) with weights: evenly strewn in every rectangle, where the approximation is put right.
+def _weights(
+    problem: Problem, setting: Setting, cells: Cells, known: Cells, difference: Array
+) -> tuple[Array, Array]:
+    """Points (mean, variance) with weights: evenly strewn in every rectangle, where the
+    approximation is put right.
 
     What it lacks is smooth, and interpolated from the rectangles at which it is known.
     """
     scale = np.maximum(np.median(known.width, axis=0), 1e-300)
     size = len(difference)
     flat = size < 6 or np.linalg.matrix_rank((known.centre - known.centre[0]) / scale, tol=1e-6) < 2
-    smooth = None if flat else interpolate.RBFInterpolator(known.centre / scale, difference, neighbors=min(24, size))
+    smooth = (
+        None
+        if flat
+        else interpolate.RBFInterpolator(known.centre / scale, difference, neighbors=min(24, size))
+    )
     tree = spatial.cKDTree(known.centre / scale)
 
     def logs_at(here: Array) -> Array:
         away, nearest = tree.query(here / scale)
         put_right = difference[nearest]
         if smooth is not None:  # but not far from all that is known, where nothing matters
-            put_right = np.where(away < 6, np.clip(smooth(here / scale), put_right - 3, put_right + 3), put_right)
+            put_right = np.where(
+                away < 6, np.clip(smooth(here / scale), put_right - 3, put_right + 3), put_right
+            )
         rough = rough_likelihood(setting, *moments(problem, here), np.zeros((len(here), 2, 2)))[0]
         return np.asarray(log_prior(problem, here) + rough + put_right)
 
@@ -144,5 +170,7 @@ def _law_error(problem: Problem, setting: Setting, cells: Cells, exact: Array) -
     mass = exact + np.log(cells.width).sum(1)
     live = np.flatnonzero(mass > mass.max() - 7)
     some = live[:: max(1, len(live) // 12)]
-    shift = np.array([_posterior_at(problem, setting, cells.centre[i], fine=True) - exact[i] for i in some])
+    shift = np.array(
+        [_posterior_at(problem, setting, cells.centre[i], fine=True) - exact[i] for i in some]
+    )
     return float(np.ptp(shift)) / 4 if len(some) > 1 else 0.0

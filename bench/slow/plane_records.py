@@ -1,4 +1,6 @@
-"""What one record of a normal column contributes to both statistics, (x, x^2) in the coordinates of the release."""
+"""What one record of a normal column contributes to both statistics, (x, x^2) in the coordinates of
+the release.
+"""
 
 import numpy as np
 from scipy import special
@@ -9,7 +11,9 @@ from slow.types import Array, Problem
 def coordinates(problem: Problem) -> tuple[float, float]:
     """Centre and radius of the release's coordinates, u = (x - centre)/radius."""
     a, b, _ = problem["bounds"]
-    return (0.5 * (a + b), 0.5 * (b - a)) if problem["coordinates"] == "standardised" else (0.0, 1.0)
+    return (
+        (0.5 * (a + b), 0.5 * (b - a)) if problem["coordinates"] == "standardised" else (0.0, 1.0)
+    )
 
 
 def statistic_ranges(problem: Problem) -> tuple[Array, Array]:
@@ -31,12 +35,16 @@ def is_coarse(problem: Problem) -> bool:
 
 
 def _breaks(problem: Problem) -> Array:
-    """Points of [a, b] that do not depend on theta: graded towards the bounds, or the edges of the rounding cells."""
+    """Points of [a, b] that do not depend on theta: graded towards the bounds, or the edges of the
+    rounding cells.
+    """
     a, b, _ = problem["bounds"]
     width = b - a
     if not is_coarse(problem):
         graded = 2.0 ** -np.arange(1, 31)
-        return np.concatenate([[a, b], a + width * graded, b - width * graded, a + width * np.arange(1, 24) / 24])
+        return np.concatenate(
+            [[a, b], a + width * graded, b - width * graded, a + width * np.arange(1, 24) / 24]
+        )
     centre, radius = coordinates(problem)
     low, high = statistic_ranges(problem)
     h1, h2 = problem["noise"]["step"]
@@ -48,7 +56,9 @@ def _breaks(problem: Problem) -> Array:
 
 
 def record_laws(problem: Problem, theta: Array, nodes: int = 6) -> tuple[Array, Array]:
-    """What a record contributes: (B, m, 2) values and (B, m) probabilities, for theta = (mean, variance) of shape (B, 2)."""
+    """What a record contributes: (B, m, 2) values and (B, m) probabilities, for theta = (mean,
+    variance) of shape (B, 2).
+    """
     a, b, rule = problem["bounds"]
     mean, sd = theta[:, :1], np.sqrt(theta[:, 1:])
     centre, radius = coordinates(problem)
@@ -58,7 +68,11 @@ def record_laws(problem: Problem, theta: Array, nodes: int = 6) -> tuple[Array, 
         z = (edges - mean) / sd
         left, right = z[:, :-1], z[:, 1:]
         flip = left + right > 0
-        p = np.where(flip, special.ndtr(-left) - special.ndtr(-right), special.ndtr(right) - special.ndtr(left))
+        p = np.where(
+            flip,
+            special.ndtr(-left) - special.ndtr(-right),
+            special.ndtr(right) - special.ndtr(left),
+        )
         x = 0.5 * (edges[:, :-1] + edges[:, 1:])
     else:
         own = mean + sd * np.concatenate([np.arange(-24, 25, 2.0), np.arange(-9, 10, 2.0)])
@@ -77,7 +91,8 @@ def record_laws(problem: Problem, theta: Array, nodes: int = 6) -> tuple[Array, 
     if is_coarse(problem):
         steps = np.array(problem["noise"]["step"])
         t = steps * np.floor(t / steps + 0.5)
-    elif "step" in problem["noise"] and rule == "clamp":  # a record on a bound is rounded like any other
+    # a record on a bound is rounded like any other
+    elif "step" in problem["noise"] and rule == "clamp":
         steps = np.array(problem["noise"]["step"])
         t[:, -2:] = steps * np.floor(t[:, -2:] / steps + 0.5)
     if rule == "redact":

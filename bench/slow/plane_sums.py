@@ -1,7 +1,8 @@
 """The likelihood of two released sums.
 
-The characteristic function of the two sums comes from nodes of one record, tilted to the saddle point; its Fourier series on a
-window is their density, against which the noise is integrated. For few records both are put on a lattice.
+The characteristic function of the two sums comes from nodes of one record, tilted to the saddle
+point; its Fourier series on a window is their density, against which the noise is integrated. For
+few records both are put on a lattice.
 """
 
 from dataclasses import dataclass
@@ -45,13 +46,19 @@ def log_likelihood(setting: Setting, theta: Array, fine: bool = False) -> float:
     keep = q > 1e-20
     t, q = t[keep], q[keep]
     heavy = np.sort(q)[-2:].sum() if setting.problem["bounds"][2] == "clamp" else q.max()
-    inside = setting.n * (1 - heavy) if not is_coarse(setting.problem) else setting.n * (1 - q.max())
-    value = _series(setting, t, q, tilt, fine) if inside > MANY else _lattice(setting, t, q, tilt, fine)
+    inside = (
+        setting.n * (1 - heavy) if not is_coarse(setting.problem) else setting.n * (1 - q.max())
+    )
+    value = (
+        _series(setting, t, q, tilt, fine) if inside > MANY else _lattice(setting, t, q, tilt, fine)
+    )
     return setting.n * log_m + value
 
 
 def _tilt(setting: Setting, t: Array, p: Array) -> Array:
-    """The saddle point: least of n K(lambda) - lambda y + (noise) over the lambda that the noise allows, by Newton's method."""
+    """The saddle point: least of n K(lambda) - lambda y + (noise) over the lambda that the noise
+    allows, by Newton's method.
+    """
     n, y = setting.n, setting.y
     quadratic = np.array([noise.scale**2 if noise.gaussian else 0.0 for noise in setting.noises])
     limit = np.array([np.inf if noise.gaussian else 1 / noise.scale for noise in setting.noises])
@@ -96,8 +103,12 @@ def _tilt(setting: Setting, t: Array, p: Array) -> Array:
 GAUSS = special.roots_legendre(6)
 
 
-def _panels(y: float, noise: Noise, tilt: float, centre: Array, sd: float, half: float) -> tuple[Array, Array]:
-    """Nodes and weights in s, a row for each centre, for the noise at y - s against a density of width sd on centre +- half."""
+def _panels(
+    y: float, noise: Noise, tilt: float, centre: Array, sd: float, half: float
+) -> tuple[Array, Array]:
+    """Nodes and weights in s, a row for each centre, for the noise at y - s against a density of
+    width sd on centre +- half.
+    """
     low, high = (centre - half)[:, None], (centre + half)[:, None]
     if noise.gaussian:
         own = y - noise.scale**2 * tilt + noise.scale * np.arange(-9, 10, 1.5)
@@ -106,14 +117,21 @@ def _panels(y: float, noise: Noise, tilt: float, centre: Array, sd: float, half:
         steps = steps[: int(np.searchsorted(steps, sd)) + 2]
         own = np.concatenate([y - steps, y + steps])
     across = centre[:, None] + half * np.linspace(-1, 1, 13)
-    breaks = np.sort(np.clip(np.concatenate([across, np.broadcast_to(own, (len(centre), own.size))], 1), low, high), 1)
+    breaks = np.sort(
+        np.clip(
+            np.concatenate([across, np.broadcast_to(own, (len(centre), own.size))], 1), low, high
+        ),
+        1,
+    )
     width = np.diff(breaks, axis=1)[:, :, None] / 2
     nodes = (breaks[:, :-1, None] + width * (GAUSS[0] + 1)).reshape(len(centre), -1)
     return nodes, (width * GAUSS[1]).reshape(len(centre), -1)
 
 
 def _series(setting: Setting, t: Array, q: Array, tilt: Array, fine: bool) -> float:
-    """The noise against the Fourier series of the density of (s1, s2 - beta s1), which is smooth."""
+    """The noise against the Fourier series of the density of (s1, s2 - beta s1), which
+    is smooth.
+    """
     n, y, (first, second) = setting.n, setting.y, setting.noises
     mean = q @ t
     d1 = t[:, 0] - mean[0]
@@ -124,7 +142,10 @@ def _series(setting: Setting, t: Array, q: Array, tilt: Array, fine: bool) -> fl
     half = (15.0 if fine else 12.0) * sd
     size = 24
     while True:
-        w1, w2 = (np.pi * np.arange(-size, size + 1) / half[0], np.pi * np.arange(0, size + 1) / half[1])
+        w1, w2 = (
+            np.pi * np.arange(-size, size + 1) / half[0],
+            np.pi * np.arange(0, size + 1) / half[1],
+        )
         a, b = np.exp(-1j * np.outer(w1, d1)), np.exp(-1j * np.outer(w2, d2))
         z = np.log((a * q) @ b.T) if n < 10**7 else _precise(q, d1, d2, w1, w2)
         with np.errstate(under="ignore"):
@@ -133,13 +154,16 @@ def _series(setting: Setting, t: Array, q: Array, tilt: Array, fine: bool) -> fl
         if edge < 1e-7 or size >= 192:
             break
         size *= 2
-    s1, weight1 = (array[0] for array in _panels(y[0], first, tilt[0], np.array([n * mean[0]]), sd[0], half[0]))
+    s1, weight1 = (
+        array[0] for array in _panels(y[0], first, tilt[0], np.array([n * mean[0]]), sd[0], half[0])
+    )
     log_w1 = first.log_weight(y[0] - s1) + tilt[0] * (y[0] - s1)
     ceiling1 = log_w1.max()
     live = (log_w1 > ceiling1 - 40) & (weight1 > 0)
     s1, weight1 = s1[live], weight1[live] * np.exp(log_w1[live] - ceiling1)
     offset = s1 - n * mean[0]
-    rows = np.exp(1j * np.outer(offset, w1)) @ law  # (I, K2), Fourier series of the density along s2' at each s1
+    # (I, K2), Fourier series of the density along s2' at each s1
+    rows = np.exp(1j * np.outer(offset, w1)) @ law
     points = 1024
     padded = np.zeros((len(s1), points // 2 + 1), dtype=complex)
     padded[:, : size + 1] = rows * np.exp(-1j * w2 * half[1])  # the window starts at -half
@@ -154,7 +178,9 @@ def _series(setting: Setting, t: Array, q: Array, tilt: Array, fine: bool) -> fl
 
 
 def _precise(q: Array, d1: Array, d2: Array, w1: Array, w2: Array) -> NDArray[np.complex128]:
-    """log of the characteristic function where it differs from 1 by less than n floats can tell: its cumulants."""
+    """log of the characteristic function where it differs from 1 by less than n floats can tell:
+    its cumulants.
+    """
     out = np.zeros((len(w1), len(w2)), dtype=complex)
     a, b = -1j * w1[:, None], -1j * w2[None, :]
     moment: dict[tuple[int, int], float] = {}
@@ -176,13 +202,17 @@ def _cubic(rows: Array, place: Array) -> Array:
     f = place - k
     v = [np.take_along_axis(rows, (k + j) % rows.shape[1], 1) for j in (-1, 0, 1, 2)]
     return (
-        -v[0] * f * (f - 1) * (f - 2) / 6 + v[1] * (f + 1) * (f - 1) * (f - 2) / 2
-        - v[2] * (f + 1) * f * (f - 2) / 2 + v[3] * (f + 1) * f * (f - 1) / 6
-    )  # fmt: skip
+        -v[0] * f * (f - 1) * (f - 2) / 6
+        + v[1] * (f + 1) * (f - 1) * (f - 2) / 2
+        - v[2] * (f + 1) * f * (f - 2) / 2
+        + v[3] * (f + 1) * f * (f - 1) / 6
+    )
 
 
 def _lattice(setting: Setting, t: Array, q: Array, tilt: Array, fine: bool) -> float:
-    """Few records: both statistics on lattices, the law of their sums by the n-th power of the transform."""
+    """Few records: both statistics on lattices, the law of their sums by the n-th power of the
+    transform.
+    """
     n, y = setting.n, setting.y
     heavy = t[int(q.argmax())]
     coarse = is_coarse(setting.problem)
@@ -191,14 +221,23 @@ def _lattice(setting: Setting, t: Array, q: Array, tilt: Array, fine: bool) -> f
     for j in range(2):
         mean = float(q @ t[:, j])
         sd = float(np.sqrt(q @ (t[:, j] - mean) ** 2))
-        reach = 2 * min(12 * np.sqrt(n) * sd + 14 * np.abs(t[live, j] - heavy[j]).max(), n * np.ptp(t[live, j])) + 1e-9
+        reach = (
+            2
+            * min(
+                12 * np.sqrt(n) * sd + 14 * np.abs(t[live, j] - heavy[j]).max(),
+                n * np.ptp(t[live, j]),
+            )
+            + 1e-9
+        )
         step = setting.problem["noise"]["step"][j] if coarse else 0.0
         if coarse and reach / step < 1500:
             points.append(1 << int(np.ceil(np.log2(reach / step + 4))))
             h.append(step)
         else:
             size = 128 if not fine else 256
-            while reach / size > setting.noises[j].scale / (6 if not fine else 12) and size < (1024 if not fine else 2048):
+            while reach / size > setting.noises[j].scale / (6 if not fine else 12) and size < (
+                1024 if not fine else 2048
+            ):
                 size *= 2
             points.append(size)
             h.append(reach / (size - 8))
@@ -232,7 +271,10 @@ def _shares(f: Array) -> tuple[NDArray[np.int64], list[Array]]:
     f = f - k
     f2 = f * f
     weights = [
-        f * (f2 - 1) * (f - 2) / 24, f * (f - 1) * (4 - f2) / 6, 1 + f2 * (f2 - 5) / 4, f * (f + 1) * (4 - f2) / 6,
+        f * (f2 - 1) * (f - 2) / 24,
+        f * (f - 1) * (4 - f2) / 6,
+        1 + f2 * (f2 - 5) / 4,
+        f * (f + 1) * (4 - f2) / 6,
         f * (f2 - 1) * (f + 2) / 24,
-    ]  # fmt: skip
+    ]
     return k.astype(np.int64), weights

@@ -1,4 +1,6 @@
-"""What one record contributes to a statistic, as values with probabilities: every family, rule and lattice."""
+"""What one record contributes to a statistic, as values with probabilities: every family, rule and
+lattice.
+"""
 
 from dataclasses import dataclass
 
@@ -8,12 +10,16 @@ from scipy import special
 from slow.types import Array, Problem
 
 COARSE = 4096
-"""A lattice with at most this many steps over a record's range is summed point by point; a finer one is as good as none."""
+"""A lattice with at most this many steps over a record's range is summed point by point; a finer
+one is as good as none.
+"""
 
 
 @dataclass(frozen=True)
 class Law:
-    """What one record contributes at each of B parameters: values t with probabilities p, both (B, m), on a step or on none."""
+    """What one record contributes at each of B parameters: values t with probabilities p, both (B,
+    m), on a step or on none.
+    """
 
     t: Array
     p: Array
@@ -62,7 +68,9 @@ def _mass(problem: Problem, u: Array, low: Array, high: Array) -> Array:
         mean, sd = normal_parameters(problem, u)
         za, zb = (low - mean[:, None]) / sd[:, None], (high - mean[:, None]) / sd[:, None]
         flip = za + zb > 0
-        return np.where(flip, special.ndtr(-za) - special.ndtr(-zb), special.ndtr(zb) - special.ndtr(za))
+        return np.where(
+            flip, special.ndtr(-za) - special.ndtr(-zb), special.ndtr(zb) - special.ndtr(za)
+        )
     k, rate = family.get("shape", 1.0), np.exp(np.minimum(u, 650.0))[:, None]
     ra, rb = rate * np.maximum(low, 0.0), rate * np.maximum(high, 0.0)
     from_below = special.gammainc(k, rb) - special.gammainc(k, ra)
@@ -107,7 +115,9 @@ def statistic_range(problem: Problem) -> tuple[float, float]:
     return min(ends), max(ends)
 
 
-def _real_law(problem: Problem, u: Array, a: float, b: float, rule: str, step: float | None, nodes: int) -> Law:
+def _real_law(
+    problem: Problem, u: Array, a: float, b: float, rule: str, step: float | None, nodes: int
+) -> Law:
     infinite = np.full((1, 1), np.inf)
     below = _mass(problem, u, -infinite, np.full((1, 1), a))
     above = _mass(problem, u, np.full((1, 1), b), infinite)
@@ -115,7 +125,9 @@ def _real_law(problem: Problem, u: Array, a: float, b: float, rule: str, step: f
     if step is not None and (high - low) / step <= COARSE:
         t, p = _lattice_cells(problem, u, a, b, step, low, high)
     else:
-        t, p = _panel_nodes(problem, u, a, b, nodes, _mass(problem, u, np.full((1, 1), a), np.full((1, 1), b)))
+        t, p = _panel_nodes(
+            problem, u, a, b, nodes, _mass(problem, u, np.full((1, 1), a), np.full((1, 1), b))
+        )
     ends = statistic_of(problem, np.array([a, b]))
     if step is not None:  # a record on a bound is rounded like any other
         ends = step * np.floor(ends / step + 0.5)
@@ -129,8 +141,12 @@ def _real_law(problem: Problem, u: Array, a: float, b: float, rule: str, step: f
     return Law(t, p / p.sum(1, keepdims=True), exact)
 
 
-def _lattice_cells(problem: Problem, u: Array, a: float, b: float, step: float, low: float, high: float) -> tuple[Array, Array]:
-    """Probabilities of a <= x <= b and t(x) rounding to k, from differences of the distribution function."""
+def _lattice_cells(
+    problem: Problem, u: Array, a: float, b: float, step: float, low: float, high: float
+) -> tuple[Array, Array]:
+    """Probabilities of a <= x <= b and t(x) rounding to k, from differences of the distribution
+    function.
+    """
     k = np.arange(np.floor(low / step + 0.5), np.floor(high / step + 0.5) + 1)
     left, right = (k - 0.5) * step, (k + 0.5) * step
     centre = problem["family"].get("mean") if problem["family"]["kind"] == "normal" else None
@@ -138,24 +154,39 @@ def _lattice_cells(problem: Problem, u: Array, a: float, b: float, step: float, 
         return k * step, _mass(problem, u, np.clip(left, a, b)[None], np.clip(right, a, b)[None])
     inner, outer = np.sqrt(np.maximum(left, 0)), np.sqrt(np.maximum(right, 0))
     up = _mass(problem, u, np.clip(centre + inner, a, b)[None], np.clip(centre + outer, a, b)[None])
-    down = _mass(problem, u, np.clip(centre - outer, a, b)[None], np.clip(centre - inner, a, b)[None])
+    down = _mass(
+        problem, u, np.clip(centre - outer, a, b)[None], np.clip(centre - inner, a, b)[None]
+    )
     return k * step, up + down
 
 
-def _panel_nodes(problem: Problem, u: Array, a: float, b: float, nodes: int, inside: Array) -> tuple[Array, Array]:
-    """Gauss-Legendre nodes on panels graded towards both bounds and, for the normal, around its mean."""
+def _panel_nodes(
+    problem: Problem, u: Array, a: float, b: float, nodes: int, inside: Array
+) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes on panels graded towards both bounds and, for the normal, around its
+    mean.
+    """
     width = b - a
     graded = np.concatenate(
-        [a + width * 2.0 ** -np.arange(61), b - width * 2.0 ** -np.arange(2, 31), a + width * np.arange(17) / 16, [a]]
+        [
+            a + width * 2.0 ** -np.arange(61),
+            b - width * 2.0 ** -np.arange(2, 31),
+            a + width * np.arange(17) / 16,
+            [a],
+        ]
     )
     breaks = np.broadcast_to(graded, (len(u), graded.size))
     if problem["family"]["kind"] == "normal":
         mean, sd = normal_parameters(problem, u)
-        breaks = np.concatenate([breaks[:, 30:], mean[:, None] + sd[:, None] * np.arange(-20, 21)], 1)
+        breaks = np.concatenate(
+            [breaks[:, 30:], mean[:, None] + sd[:, None] * np.arange(-20, 21)], 1
+        )
         extra = a + width * 2.0 ** -np.arange(31)
         breaks = np.concatenate([breaks, np.broadcast_to(extra, (len(u), extra.size))], 1)
         if problem["family"].get("mean") is not None:
-            about = problem["family"]["mean"] + width * np.concatenate([2.0 ** -np.arange(1, 25), -(2.0 ** -np.arange(1, 25))])
+            about = problem["family"]["mean"] + width * np.concatenate(
+                [2.0 ** -np.arange(1, 25), -(2.0 ** -np.arange(1, 25))]
+            )
             breaks = np.concatenate([breaks, np.broadcast_to(about, (len(u), about.size))], 1)
     breaks = np.sort(np.clip(breaks, a, b), 1)
     x, w = special.roots_legendre(nodes)
@@ -163,15 +194,21 @@ def _panel_nodes(problem: Problem, u: Array, a: float, b: float, nodes: int, ins
     points = (breaks[:, :-1, None] + half * (x + 1)).reshape(len(u), -1)
     weights = (half * w).reshape(len(u), -1)
     p = weights * _density(problem, u, points)
-    if problem["family"]["kind"] != "normal":  # what lies below the first panel, however steep the density is there
-        first = breaks[:, 1:2] if breaks[0, 0] < breaks[0, 1] else np.full((len(u), 1), a + width * 2.0**-60)
+    # what lies below the first panel, however steep the density is there
+    if problem["family"]["kind"] != "normal":
+        first = (
+            breaks[:, 1:2]
+            if breaks[0, 0] < breaks[0, 1]
+            else np.full((len(u), 1), a + width * 2.0**-60)
+        )
         lowest = _mass(problem, u, np.full((1, 1), a), first)
         p[points <= first] = 0.0
         points, p = np.concatenate([points, (a + first) / 2], 1), np.concatenate([p, lowest], 1)
     total = p.sum(1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
         p = np.where(total > 0, p * (inside / total), 0.0)
-    if problem["family"]["kind"] == "normal":  # narrower than the panels can tell: all of it at its mean
+    # narrower than the panels can tell: all of it at its mean
+    if problem["family"]["kind"] == "normal":
         mean, _ = normal_parameters(problem, u)
         lost = np.flatnonzero((total[:, 0] <= 0) & (inside[:, 0] > 0))
         p[lost, np.abs(points[lost] - mean[lost, None]).argmin(1)] = inside[lost, 0]

@@ -1,13 +1,16 @@
 """The likelihood of one released sum.
 
-* the law of one record's contribution is a list of values and probabilities (atoms, lattice points, or quadrature nodes);
-* it is put on a lattice of spacing h, and the law of the sum of n of them is the n-th power of its discrete Fourier
-  transform. Where h is not the statistic's own step, a value between two lattice points is shared among five of them so
+* the law of one record's contribution is a list of values and probabilities (atoms, lattice points,
+  or quadrature nodes);
+* it is put on a lattice of spacing h, and the law of the sum of n of them is the n-th power of its
+  discrete Fourier
+  transform. Where h is not the statistic's own step, a value between two lattice points is shared
+  among five of them so
   that its first four moments stay (Lagrange's weights, centred: no power of their transform grows);
 * the noise is summed over that lattice.
 
-Before that the records are tilted by e^(lambda t), with lambda the saddle point of record and noise together, so that a
-released value far out in a tail keeps all its digits.
+Before that the records are tilted by e^(lambda t), with lambda the saddle point of record and noise
+together, so that a released value far out in a tail keeps all its digits.
 """
 
 from dataclasses import dataclass
@@ -43,13 +46,18 @@ FINER = Resolution(points=2**14, most=2**18, nodes=16, reach=17.0)
 class Evaluation:
     log_likelihood: Array
     residual: Array
-    """(y - E S) / sd of y, which changes sign where the expected statistic crosses the released one."""
+    """(y - E S) / sd of y, which changes sign where the expected statistic crosses the released
+    one.
+    """
 
 
 def evaluate(problem: Problem, u: Array, resolution: Resolution) -> Evaluation:
     """log p(y | theta), up to one constant, at every u."""
     parts = [_evaluate(problem, u[i : i + 64], resolution) for i in range(0, len(u), 64)]
-    return Evaluation(np.concatenate([part.log_likelihood for part in parts]), np.concatenate([part.residual for part in parts]))
+    return Evaluation(
+        np.concatenate([part.log_likelihood for part in parts]),
+        np.concatenate([part.residual for part in parts]),
+    )
 
 
 def _evaluate(problem: Problem, u: Array, resolution: Resolution) -> Evaluation:
@@ -63,13 +71,20 @@ def _evaluate(problem: Problem, u: Array, resolution: Resolution) -> Evaluation:
         spread = spread + mean**2 * count.noise.variance
     residual = (y - n * mean) / np.sqrt(spread)
     tilt = _tilt(law, count, y, noise, residual)
-    logs = np.array([_one(law.t[i], law.p[i], law.step, count, y, noise, float(tilt[i]), resolution) for i in range(len(u))])
+    logs = np.array(
+        [
+            _one(law.t[i], law.p[i], law.step, count, y, noise, float(tilt[i]), resolution)
+            for i in range(len(u))
+        ]
+    )
     logs = np.where(np.isfinite(logs), logs, LOST - residual**2)
     return Evaluation(logs, residual)
 
 
 def strained(problem: Problem, u: float) -> bool:
-    """Whether the released sum asks for numbers of records, at this u, beyond those that the count leaves to be summed."""
+    """Whether the released sum asks for numbers of records, at this u, beyond those that the count
+    leaves to be summed.
+    """
     law, count = record_law(problem, np.array([u])), Count(problem)
     found = _evaluate(problem, np.array([u]), LOW)
     tilt = _tilt(law, count, problem["statistic"][0], Noise.of(problem["noise"]), found.residual)
@@ -78,7 +93,9 @@ def strained(problem: Problem, u: float) -> bool:
 
 
 def _tilt(law: Law, count: Count, y: float, noise: Noise, residual: Array) -> Array:
-    """lambda with E S(lambda) + (noise variance) lambda = y, within the range that the noises allow; near is enough."""
+    """lambda with E S(lambda) + (noise variance) lambda = y, within the range that the noises
+    allow; near is enough.
+    """
     tilt = np.zeros(len(residual))
     far = np.flatnonzero(np.abs(residual) > 1.5)
     n = count.high
@@ -104,14 +121,17 @@ def _tilt(law: Law, count: Count, y: float, noise: Noise, residual: Array) -> Ar
         number, spread = count.mean_given(kappa)
         slope = number * m + quadratic * value - y
         # beyond what the law of n can be tilted by, turn back
-        slope = np.where(np.abs(kappa) > count.most_tilt, np.where(value > 0, np.inf, -np.inf), slope)
+        slope = np.where(
+            np.abs(kappa) > count.most_tilt, np.where(value > 0, np.inf, -np.inf), slope
+        )
         return slope, np.sqrt(number * v + spread * m**2 + quadratic)
 
     with np.errstate(over="ignore", invalid="ignore"):
         at_low, at_high = slope(low)[0], slope(high)[0]
     value = np.where(at_low >= 0, low, np.where(at_high <= 0, high, 0.0))
     open_ = (at_low < 0) & (at_high > 0)
-    guess = np.zeros(far.size)  # bisect, but first on the side of 0 where the answer is, geometrically outwards
+    # bisect, but first on the side of 0 where the answer is, geometrically outwards
+    guess = np.zeros(far.size)
     for step in range(200):
         if not open_.any():
             break
@@ -121,10 +141,15 @@ def _tilt(law: Law, count: Count, y: float, noise: Noise, residual: Array) -> Ar
         low, high = np.where(f < 0, guess, low), np.where(f > 0, guess, high)
         open_ = open_ & ~done & (high - low > 1e-15 * (np.abs(high) + np.abs(low)))
         guess = 0.5 * (low + high)
-        # in the first steps shrink towards 0, where lambda may be many orders smaller than its limits
+        # in the first steps shrink towards 0, where lambda may be many orders smaller than its
+        # limits
         if step % 2 == 0:
-            small = np.where(low >= 0, np.where(low > 0, np.sqrt(np.abs(low * high)), high * 1e-6), 0.0)
-            small = np.where(high <= 0, np.where(high < 0, -np.sqrt(np.abs(low * high)), low * 1e-6), small)
+            small = np.where(
+                low >= 0, np.where(low > 0, np.sqrt(np.abs(low * high)), high * 1e-6), 0.0
+            )
+            small = np.where(
+                high <= 0, np.where(high < 0, -np.sqrt(np.abs(low * high)), low * 1e-6), small
+            )
             guess = np.where((low >= 0) | (high <= 0), small, guess)
             guess = np.where((guess <= low) | (guess >= high), 0.5 * (low + high), guess)
     tilt[far] = value
@@ -132,7 +157,14 @@ def _tilt(law: Law, count: Count, y: float, noise: Noise, residual: Array) -> Ar
 
 
 def _one(
-    t: Array, p: Array, step: float | None, count: Count, y: float, noise: Noise, tilt: float, resolution: Resolution
+    t: Array,
+    p: Array,
+    step: float | None,
+    count: Count,
+    y: float,
+    noise: Noise,
+    tilt: float,
+    resolution: Resolution,
 ) -> float:
     """log p(y) at one theta, by the law of the tilted sum on a lattice."""
     n = count.middle
@@ -163,14 +195,18 @@ def _one(
         value = float(masses @ np.exp(log_w - ceiling))
     else:
         number = n if count.n is not None else sum(numbers) / 2
-        ceiling, value = _smooth(masses / h, total, y, noise, tilt, number * mean, max(np.sqrt(number) * sd, 4 * h))
+        ceiling, value = _smooth(
+            masses / h, total, y, noise, tilt, number * mean, max(np.sqrt(number) * sd, 4 * h)
+        )
     if not value > 1e-14 * np.abs(masses).max():
         return -np.inf
     return (n * log_m if n > 0 else -tilt * y) + ceiling + float(np.log(value))
 
 
 def _pivot(t: Array, q: Array, mean: float, step: float | None, count: Count) -> float:
-    """The value about which records are counted: a heavy atom, or the mean, or for few records of unknown number 0."""
+    """The value about which records are counted: a heavy atom, or the mean, or for few records of
+    unknown number 0.
+    """
     if count.n is None and count.high < 10**4:
         return 0.0
     heavy = int(q.argmax())
@@ -213,20 +249,35 @@ def _window(
 
 
 def _sum_law(
-    t: Array, q: Array, pivot: float, h: float, points: int, mean: float, count: Count, numbers: tuple[int, int], kappa: float
+    t: Array,
+    q: Array,
+    pivot: float,
+    h: float,
+    points: int,
+    mean: float,
+    count: Count,
+    numbers: tuple[int, int],
+    kappa: float,
 ) -> tuple[Array, Array]:
-    """Masses of (sum - n pivot)/h, n pivot with n the middle number, and the whole numbers they belong to."""
+    """Masses of (sum - n pivot)/h, n pivot with n the middle number, and the whole numbers they
+    belong to.
+    """
     f = (t - pivot) / h
     k = np.rint(f)
     f = f - k
     f2, stays = f * f, k == 0
     index = np.concatenate([k, k - 1, k + 1, k - 2, k + 2, np.zeros(1)]) % points
-    weight = np.concatenate([
-        q * (np.where(stays, 0.0, 1.0) + f2 * (f2 - 5) / 4),  # what stays at the pivot is left out: only changes are added
-        q * f * (f - 1) * (4 - f2) / 6, q * f * (f + 1) * (4 - f2) / 6,
-        q * f * (f2 - 1) * (f - 2) / 24, q * f * (f2 - 1) * (f + 2) / 24,
-        [-q[~stays].sum()],
-    ])  # fmt: skip
+    weight = np.concatenate(
+        [
+            # what stays at the pivot is left out: only changes are added
+            q * (np.where(stays, 0.0, 1.0) + f2 * (f2 - 5) / 4),
+            q * f * (f - 1) * (4 - f2) / 6,
+            q * f * (f + 1) * (4 - f2) / 6,
+            q * f * (f2 - 1) * (f - 2) / 24,
+            q * f * (f2 - 1) * (f + 2) / 24,
+            [-q[~stays].sum()],
+        ]
+    )
     change = np.bincount(index.astype(np.int64), weight, points)
     with np.errstate(divide="ignore", invalid="ignore"):
         centred = np.log1p(np.fft.rfft(change))
@@ -234,14 +285,22 @@ def _sum_law(
     omega = 2 * np.pi * np.arange(points // 2 + 1) / (points * h)
     with np.errstate(under="ignore"):
         masses = np.fft.irfft(count.transform(centred, omega * pivot, kappa), points)
-    middle = 0.5 * sum(numbers) * mean - count.middle * pivot if count.n is None else count.n * (mean - pivot)
+    middle = (
+        0.5 * sum(numbers) * mean - count.middle * pivot
+        if count.n is None
+        else count.n * (mean - pivot)
+    )
     first = int(np.rint(middle / h)) - points // 2
     whole = first + np.arange(points)
     return masses[whole % points], whole.astype(float)
 
 
-def _smooth(density: Array, total: Array, y: float, noise: Noise, tilt: float, centre: float, sd: float) -> tuple[float, float]:
-    """The noise integrated against a density that is smooth between lattice points: (log scale, value)."""
+def _smooth(
+    density: Array, total: Array, y: float, noise: Noise, tilt: float, centre: float, sd: float
+) -> tuple[float, float]:
+    """The noise integrated against a density that is smooth between lattice points: (log scale,
+    value).
+    """
     low, high = y - total[-1], y - total[0]  # z = y - s
     around = y - centre + sd * np.arange(-16, 17)
     if noise.gaussian:
@@ -251,7 +310,9 @@ def _smooth(density: Array, total: Array, y: float, noise: Noise, tilt: float, c
     else:
         ceiling, grow = 0.0, 2.0 ** -np.arange(40)
         right, left = max(1 / noise.scale - tilt, 1e-300), max(1 / noise.scale + tilt, 1e-300)
-        own = np.concatenate([[0.0], min(45 / right, max(high, 0.0)) * grow, -min(45 / left, max(-low, 0.0)) * grow])
+        own = np.concatenate(
+            [[0.0], min(45 / right, max(high, 0.0)) * grow, -min(45 / left, max(-low, 0.0)) * grow]
+        )
     breaks = np.unique(np.clip(np.concatenate([around, own, [low, high]]), low, high))
     x, w = GAUSS
     half = np.diff(breaks)[:, None] / 2
@@ -262,11 +323,15 @@ def _smooth(density: Array, total: Array, y: float, noise: Noise, tilt: float, c
 
 
 def cubic(row: Array, place: Array) -> Array:
-    """Lagrange's cubic through the four points about each place, counted in points from the first."""
+    """Lagrange's cubic through the four points about each place, counted in points from
+    the first.
+    """
     k = np.clip(np.floor(place).astype(int), 1, len(row) - 3)
     f = place - k
     v = [row[k + j] for j in (-1, 0, 1, 2)]
     return (
-        -v[0] * f * (f - 1) * (f - 2) / 6 + v[1] * (f + 1) * (f - 1) * (f - 2) / 2
-        - v[2] * (f + 1) * f * (f - 2) / 2 + v[3] * (f + 1) * f * (f - 1) / 6
-    )  # fmt: skip
+        -v[0] * f * (f - 1) * (f - 2) / 6
+        + v[1] * (f + 1) * (f - 1) * (f - 2) / 2
+        - v[2] * (f + 1) * f * (f - 2) / 2
+        + v[3] * (f + 1) * f * (f - 1) / 6
+    )

@@ -20,7 +20,9 @@ class Marginal:
     """Mean and sd, where they are known better than from the grid."""
 
     def probability(self, theta: Array) -> tuple[Array, Array]:
-        """P(< theta) and P(<= theta), apart only where a jump lies at theta, give or take a rounding."""
+        """P(< theta) and P(<= theta), apart only where a jump lies at theta, give or take a
+        rounding.
+        """
         theta = np.asarray(theta, dtype=float)
         near = 1e-12 * np.abs(theta) + 1e-290
         low = np.interp(theta - near, self.theta, self.cdf, left=0.0, right=1.0)
@@ -44,7 +46,9 @@ class Marginal:
 
 @dataclass(frozen=True)
 class Answer:
-    """Marginals by name, and how far the oracle trusts itself: an error of distribution functions."""
+    """Marginals by name, and how far the oracle trusts itself: an error of distribution
+    functions.
+    """
 
     marginals: dict[str, Marginal]
     error: float

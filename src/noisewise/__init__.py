@@ -25,7 +25,11 @@ _HOMES = {
     "observe": "noisewise.artifact",
     "release": "noisewise.curator.publish",
 }
-_MODULES = {"families": "noisewise.model.families", "noise": "noisewise.mechanism.noise", "priors": "noisewise.model.priors"}
+_MODULES = {
+    "families": "noisewise.model.families",
+    "noise": "noisewise.mechanism.noise",
+    "priors": "noisewise.model.priors",
+}
 
 __all__ = [
     "Bounds",

@@ -1,17 +1,22 @@
-"""Every way in which noisewise refuses. A message names what is wrong and the remedy, never a record's value."""
+"""Every way in which noisewise refuses. A message names what is wrong and the remedy, never a
+record's value.
+"""
 
 from typing import Any
 
 
 class NoisewiseError(ValueError):
-    """What noisewise refuses. One impossible value by itself, such as epsilon = 0, is a plain ValueError.
+    """What noisewise refuses. One impossible value by itself, such as epsilon = 0, is a plain
+    ValueError.
 
     The command line prints either as one line and exits with 2.
     """
 
 
 class RecordsError(NoisewiseError):
-    """The records cannot be read: no such file, no such column, a type without numbers, a CSV of broken shape."""
+    """The records cannot be read: no such file, no such column, a type without numbers, a CSV of
+    broken shape.
+    """
 
 
 class NoiseError(NoisewiseError):
@@ -19,7 +24,9 @@ class NoiseError(NoisewiseError):
 
 
 class LedgerError(NoisewiseError):
-    """The ledger cannot be used: absent, not a ledger, locked, or without a limit for the dataset."""
+    """The ledger cannot be used: absent, not a ledger, locked, or without a limit for
+    the dataset.
+    """
 
 
 class BudgetExceeded(LedgerError):
@@ -35,7 +42,9 @@ class OutputError(NoisewiseError):
 
 
 class UnsavedRelease(OutputError):
-    """A release was made and paid for, and could not be written; `release` holds it, or the list of them."""
+    """A release was made and paid for, and could not be written; `release` holds it, or the list of
+    them.
+    """
 
     def __init__(self, message: str, release: Any) -> None:
         super().__init__(message)
@@ -43,4 +52,6 @@ class UnsavedRelease(OutputError):
 
 
 class UnsupportedCombination(NoisewiseError):
-    """A family, a method or an option does not serve what was asked; the message names the missing part."""
+    """A family, a method or an option does not serve what was asked; the message names the missing
+    part.
+    """

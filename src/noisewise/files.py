@@ -11,7 +11,9 @@ from noisewise.errors import OutputError
 
 
 def check_writable(path: Path, size: int) -> None:
-    """Refuse, before anything is spent, a path that exists or whose folder takes no file of so many bytes."""
+    """Refuse, before anything is spent, a path that exists or whose folder takes no file of so many
+    bytes.
+    """
     try:
         taken = not path.name or _exists(path)
         if not taken:
@@ -19,9 +21,13 @@ def check_writable(path: Path, size: int) -> None:
             with tempfile.TemporaryFile(dir=path.parent) as file:
                 os.posix_fallocate(file.fileno(), 0, size)
     except (OSError, ValueError) as error:
-        raise OutputError(f"cannot write to {path}: {_reason(error)}; choose another place.") from None
+        raise OutputError(
+            f"cannot write to {path}: {_reason(error)}; choose another place."
+        ) from None
     if taken:
-        raise OutputError(f"{path} exists already, and a release is never overwritten; choose another name.")
+        raise OutputError(
+            f"{path} exists already, and a release is never overwritten; choose another name."
+        )
 
 
 def check_folder(path: Path) -> None:
@@ -32,11 +38,15 @@ def check_folder(path: Path) -> None:
         with tempfile.TemporaryFile(dir=path.parent):
             pass
     except (OSError, UnicodeError) as error:
-        raise OutputError(f"cannot write to {path}: {_reason(error)}; choose another place.") from None
+        raise OutputError(
+            f"cannot write to {path}: {_reason(error)}; choose another place."
+        ) from None
 
 
 def write_once(path: Path, data: bytes) -> None:
-    """Write, flush to disk and only then give the file its name. A file that holds other content is never replaced."""
+    """Write, flush to disk and only then give the file its name. A file that holds other content is
+    never replaced.
+    """
     try:
         _link_new(path, data)
     except FileExistsError:
@@ -45,16 +55,19 @@ def write_once(path: Path, data: bytes) -> None:
         except OSError:
             same = False
         if not same:
-            raise OutputError(f"{path} exists already and holds something else; choose another name.") from None
+            raise OutputError(
+                f"{path} exists already and holds something else; choose another name."
+            ) from None
     except (OSError, ValueError) as error:
         raise OutputError(f"cannot write {path}: {_reason(error)}; choose another place.") from None
 
 
 def put_in_place(path: Path, ending: str, old: BinaryIO, data: bytes) -> bool:
-    """Put a new file in the old one's place at once: whoever opens the path finds one of them, whole. Then it is on disk.
+    """Put a new file in the old one's place at once: whoever opens the path finds one of them,
+    whole. Then it is on disk.
 
-    It is filled under the path and the ending, which nobody else may use. False if the old file still has a name: somebody
-    has given it another meanwhile.
+    It is filled under the path and the ending, which nobody else may use. False if the old file
+    still has a name: somebody has given it another meanwhile.
     """
     folder = _opened(path.parent)
     part = path.with_name(path.name + ending)
@@ -86,16 +99,22 @@ def _like(file: int, old: os.stat_result) -> None:
 
 
 def _nameless(file: int, folder: Path) -> bool:
-    """Whether an open file has no name left, but for the one that NFS gives a file that is removed while it is open."""
+    """Whether an open file has no name left, but for the one that NFS gives a file that is removed
+    while it is open.
+    """
     found = os.fstat(file)
     if found.st_nlink == 0:
         return True
     with os.scandir(folder) as entries:
-        return any(entry.name.startswith(".nfs") and entry.inode() == found.st_ino for entry in entries)
+        return any(
+            entry.name.startswith(".nfs") and entry.inode() == found.st_ino for entry in entries
+        )
 
 
 def _exists(path: Path) -> bool:
-    """Whether anything has that name; one that no file can have raises an OSError or a ValueError."""
+    """Whether anything has that name; one that no file can have raises an OSError or a
+    ValueError.
+    """
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -123,7 +142,9 @@ def _link_new(path: Path, data: bytes) -> None:
 
 
 def _link_nameless(name: str, folder: int, data: bytes) -> bool:
-    """Fill a file that has no name yet: a process that dies leaves no trace of it. False where the system cannot do that."""
+    """Fill a file that has no name yet: a process that dies leaves no trace of it. False where the
+    system cannot do that.
+    """
     try:
         handle = os.open(".", os.O_TMPFILE | os.O_WRONLY, dir_fd=folder)
     except (AttributeError, OSError):

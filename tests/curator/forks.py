@@ -1,4 +1,5 @@
-"""Forks many releases from a process that has started no threads: python forks.py race|kill|steps|full|closed FOLDER
+"""Forks many releases from a process that has started no threads: python forks.py
+race|kill|steps|full|closed FOLDER
 
 Run by test_ledger.py and test_faults.py.
 """
@@ -34,14 +35,27 @@ KINDS: dict[str, dict[str, Any]] = {
 
 
 def publish(folder: Path, out: Path, kind: str = "plain") -> None:
-    settings: dict[str, Any] = {"column": "x", "family": families.Poisson(), "bounds": Bounds(0, 9, outside="clamp")}
-    settings |= {"epsilon": "0.1", "ledger": folder / "budget.db", "dataset": "visits", "out": out} | KINDS[kind]
+    settings: dict[str, Any] = {
+        "column": "x",
+        "family": families.Poisson(),
+        "bounds": Bounds(0, 9, outside="clamp"),
+    }
+    settings |= {
+        "epsilon": "0.1",
+        "ledger": folder / "budget.db",
+        "dataset": "visits",
+        "out": out,
+    } | KINDS[kind]
     noisewise.release(folder / "t.csv", **settings)
 
 
 def forks(what: str, folder: Path) -> Any:
-    """One of the jobs below in a process of its own: to fork one that has started threads is not safe."""
-    done = subprocess.run([sys.executable, __file__, what, str(folder)], capture_output=True, text=True, timeout=300)
+    """One of the jobs below in a process of its own: to fork one that has started threads is not
+    safe.
+    """
+    done = subprocess.run(
+        [sys.executable, __file__, what, str(folder)], capture_output=True, text=True, timeout=300
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -102,7 +116,9 @@ Place = tuple[str, int]
 
 
 def reached(place: Callable[[Place], None]) -> None:
-    """From here on, tell of every line of noisewise before it runs, once a release is being published."""
+    """From here on, tell of every line of noisewise before it runs, once a release is being
+    published.
+    """
     publishing = False
 
     def line(frame: FrameType, event: str, _: object) -> Any:
@@ -135,7 +151,9 @@ def cut(folder: Path, out: Path, kind: str, last: Place) -> int:
 
 
 def steps(folder: Path) -> dict[str, list[tuple[str, int]]]:
-    """Releases killed with SIGKILL before each line of noisewise that publishing reaches: their files and exit statuses."""
+    """Releases killed with SIGKILL before each line of noisewise that publishing reaches: their
+    files and exit statuses.
+    """
     left: dict[str, list[tuple[str, int]]] = {}
     known: set[Place] = set()
     for kind in KINDS:
@@ -182,19 +200,32 @@ def crowded(folder: Path, out: Path, size: int, late: bool) -> int:
 
 
 def full(folder: Path) -> dict[str, list[int]]:
-    """Releases that may write files of so many bytes and no more: from the start, and from the spend on."""
+    """Releases that may write files of so many bytes and no more: from the start, and from the
+    spend on.
+    """
     sizes = [*range(0, 49152, 1536), 10**7]
     return {
-        when: [ended(child(partial(crowded, folder, folder / f"{when}-{size}.json", size, when == "late"))) for size in sizes]
+        when: [
+            ended(
+                child(
+                    partial(crowded, folder, folder / f"{when}-{size}.json", size, when == "late")
+                )
+            )
+            for size in sizes
+        ]
         for when in ("early", "late")
     }
 
 
 def closed(folder: Path) -> dict[str, int]:
-    """One release with every folder and file as the modes say, also for root: its power to pass them by is given up."""
+    """One release with every folder and file as the modes say, also for root: its power to pass
+    them by is given up.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     header, sets = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
-    if libc.capget(header, sets) or libc.capset(header, (ctypes.c_uint32 * 6)(*(part & ~0b110 for part in sets))):
+    if libc.capget(header, sets) or libc.capset(
+        header, (ctypes.c_uint32 * 6)(*(part & ~0b110 for part in sets))
+    ):
         raise OSError(ctypes.get_errno(), "capset")
     return {"outcome": refused(folder, folder / "out" / "r.json")}
 
@@ -202,5 +233,11 @@ def closed(folder: Path) -> dict[str, int]:
 if __name__ == "__main__":
     assert noisewise.release  # everything is loaded before the first fork, and no thread is started
     laplace_scale(1, Decimal(1))
-    jobs: dict[str, Callable[[Path], Any]] = {"race": race, "kill": kill, "steps": steps, "full": full, "closed": closed}
+    jobs: dict[str, Callable[[Path], Any]] = {
+        "race": race,
+        "kill": kill,
+        "steps": steps,
+        "full": full,
+        "closed": closed,
+    }
     print(json.dumps(jobs[sys.argv[1]](Path(sys.argv[2]))))

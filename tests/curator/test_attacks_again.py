@@ -1,4 +1,6 @@
-"""A second round of attacks that once worked: re-typed labels, lenient CSVs, and releases that could not be kept."""
+"""A second round of attacks that once worked: re-typed labels, lenient CSVs, and releases that
+could not be kept.
+"""
 
 import errno
 import os
@@ -34,10 +36,22 @@ def counts(table: Any, *labels: str) -> list[int]:
 
 @pytest.mark.parametrize(
     ("value", "label"),
-    [("1.5", "1.5"), ("1.0", "1.0"), ("1e3", "1e3"), ("True", "true"), ("True", "True"), ("01", "01"), ("7", "7")],
+    [
+        ("1.5", "1.5"),
+        ("1.0", "1.0"),
+        ("1e3", "1e3"),
+        ("True", "true"),
+        ("True", "True"),
+        ("01", "01"),
+        ("7", "7"),
+    ],
 )
-def test_a_label_is_matched_alike_however_a_reader_typed_the_column(value: str, label: str, tmp_path: Path) -> None:
-    """One word among numbers makes text of a column; the other records must not change sides for that."""
+def test_a_label_is_matched_alike_however_a_reader_typed_the_column(
+    value: str, label: str, tmp_path: Path
+) -> None:
+    """One word among numbers makes text of a column; the other records must not change sides for
+    that.
+    """
     path = tmp_path / "s.csv"
     for first, others in ((value, 0), ("abc", 1)):
         path.write_text("x\n" + f"{first}\n" + f"{value}\n" * 99)
@@ -110,7 +124,11 @@ def folder(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> P
 
 
 def own(statistic: Any) -> families.Family:
-    return type("Odd", (families.Family,), {"kind": "odd", "support": (-np.inf, np.inf), "statistic": statistic})()  # type: ignore[no-any-return]
+    return type(
+        "Odd",
+        (families.Family,),
+        {"kind": "odd", "support": (-np.inf, np.inf), "statistic": statistic},
+    )()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize(
@@ -123,13 +141,25 @@ def own(statistic: Any) -> families.Family:
     ],
 )
 @pytest.mark.parametrize(
-    "bounds", [Bounds(-5, 10, outside="clamp"), PrivateBounds(-5, 10, epsilon=2, outside="clamp")], ids=["given", "private"]
+    "bounds",
+    [Bounds(-5, 10, outside="clamp"), PrivateBounds(-5, 10, epsilon=2, outside="clamp")],
+    ids=["given", "private"],
 )
 def test_a_statistic_that_the_database_computes_otherwise_is_refused_for_nothing(
     statistic: Any, bounds: Any, folder: Path, ledger: Ledger
 ) -> None:
-    with pytest.raises(UnsupportedCombination, match="does not run in the database as it does in NumPy"):
-        noisewise.release("t.csv", column="x", family=own(statistic), bounds=bounds, epsilon=1, ledger=ledger.path, dataset="d")
+    with pytest.raises(
+        UnsupportedCombination, match="does not run in the database as it does in NumPy"
+    ):
+        noisewise.release(
+            "t.csv",
+            column="x",
+            family=own(statistic),
+            bounds=bounds,
+            epsilon=1,
+            ledger=ledger.path,
+            dataset="d",
+        )
     assert ledger.accounts()[0].spent == 0
 
 
@@ -144,9 +174,22 @@ class WithField(families.Family):
 
 
 @pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), {1}, Decimal(1), object(), "\ud800", np.arange(3), (1, 2), "x" * 40_000_000]
+    "value",
+    [
+        float("nan"),
+        float("inf"),
+        {1},
+        Decimal(1),
+        object(),
+        "\ud800",
+        np.arange(3),
+        (1, 2),
+        "x" * 40_000_000,
+    ],
 )
-def test_a_family_that_no_file_can_hold_is_refused_for_nothing(value: object, folder: Path, ledger: Ledger) -> None:
+def test_a_family_that_no_file_can_hold_is_refused_for_nothing(
+    value: object, folder: Path, ledger: Ledger
+) -> None:
     with pytest.raises(UnsupportedCombination, match="cannot be written to a file and read back"):
         noisewise.release(
             "t.csv",
@@ -172,7 +215,11 @@ COMMAND = "release t.csv --column x --family bernoulli --epsilon 1 --dataset d"
 def test_no_path_to_the_ledgers_own_files_is_taken(folder: Path, ledger: Ledger) -> None:
     (folder / "sub").mkdir()
     os.symlink("budget.db", "link.db")
-    for book, out in (("link.db", "budget.db-journal"), ("budget.db", "sub/../budget.db-wal"), ("link.db", "sub/../budget.db-shm")):
+    for book, out in (
+        ("link.db", "budget.db-journal"),
+        ("budget.db", "sub/../budget.db-wal"),
+        ("link.db", "sub/../budget.db-shm"),
+    ):
         assert run([*COMMAND.split(), "--ledger", book, "--out", out]) == 2
     assert ledger.accounts()[0].spent == 0
 
@@ -182,7 +229,10 @@ def full(*_: object) -> None:
 
 
 def test_a_full_disk_is_noticed_before_the_spend(
-    folder: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(os, "posix_fallocate", full)
     assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 2
@@ -191,7 +241,10 @@ def test_a_full_disk_is_noticed_before_the_spend(
 
 
 def test_a_ledger_that_cannot_be_flushed_to_disk_releases_nothing(
-    folder: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(os, "fsync", full)
     assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 2
@@ -202,23 +255,36 @@ def test_a_ledger_that_cannot_be_flushed_to_disk_releases_nothing(
 
 
 def test_a_release_that_cannot_be_written_after_all_is_not_lost(
-    folder: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr("noisewise.files._fill", full)  # of the release alone: the ledger has been written by then
+    # of the release alone: the ledger has been written by then
+    monkeypatch.setattr("noisewise.files._fill", full)
     assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 2
     seen = capsys.readouterr()
     assert "The budget is spent" in seen.err
     assert noisewise.artifact.parse(seen.out).privacy.spend == ledger.history()[-1].spend  # type: ignore[attr-defined]
     with pytest.raises(UnsavedRelease) as caught:
         noisewise.release(
-            "t.csv", column="x", family=families.Bernoulli(), epsilon=1, ledger=ledger.path, dataset="d", out="o.json"
+            "t.csv",
+            column="x",
+            family=families.Bernoulli(),
+            epsilon=1,
+            ledger=ledger.path,
+            dataset="d",
+            out="o.json",
         )
     assert caught.value.release.n == 2
     assert not Path("o.json").exists()
 
 
 def test_an_interrupt_says_where_to_look(
-    folder: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path,
+    ledger: Ledger,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
@@ -234,7 +300,11 @@ def test_threads_leave_the_warning_filters_alone() -> None:
     before = list(warnings.filters)
     frame = pd.DataFrame({"x": [1, 0, "a"]})
     jobs = [
-        threading.Thread(target=lambda: noisewise.release(frame, column="x", family=families.Bernoulli(), epsilon=1, ledger=None))
+        threading.Thread(
+            target=lambda: noisewise.release(
+                frame, column="x", family=families.Bernoulli(), epsilon=1, ledger=None
+            )
+        )
         for _ in range(6)
     ]
     for job in jobs:
@@ -259,7 +329,9 @@ def test_even_a_panic_of_an_engine_is_shielded() -> None:
 
 
 @pytest.mark.parametrize(
-    "table", [pl.Series([1]), pd.Series([1]), pa.chunked_array([[1]]), [1, 2], {"x": [1]}, None, 3], ids=lambda t: type(t).__name__
+    "table",
+    [pl.Series([1]), pd.Series([1]), pa.chunked_array([[1]]), [1, 2], {"x": [1]}, None, 3],
+    ids=lambda t: type(t).__name__,
 )
 def test_other_objects_are_refused_by_name(table: object) -> None:
     with pytest.raises(RecordsError, match="are not supported; give a path"):

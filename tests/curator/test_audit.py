@@ -1,6 +1,8 @@
-"""The audit: honest releases stay below what they declare, broken ones are caught. Confidence 99.99 %, on honest releases as well.
+"""The audit: honest releases stay below what they declare, broken ones are caught. Confidence 99.99
+%, on honest releases as well.
 
-The noise is fresh each time, and the bars leave room for that. NOISEWISE_AUDIT=20000 raises every number of runs to that.
+The noise is fresh each time, and the bars leave room for that. NOISEWISE_AUDIT=20000 raises every
+number of runs to that.
 """
 
 import math
@@ -37,7 +39,11 @@ WAITS = families.Exponential(), Bounds(0, 9, outside="clamp")
 CHOSEN = families.Poisson(), PrivateBounds(0, 7, epsilon=2, outside="clamp")
 
 
-@pytest.mark.parametrize("relation", [{}, {"neighbours": "add_remove"}, {"sizes": "released"}], ids=["replace", "add", "move"])
+@pytest.mark.parametrize(
+    "relation",
+    [{}, {"neighbours": "add_remove"}, {"sizes": "released"}],
+    ids=["replace", "add", "move"],
+)
 @pytest.mark.parametrize(
     ("family", "bounds", "cost"),
     [
@@ -51,9 +57,11 @@ CHOSEN = families.Poisson(), PrivateBounds(0, 7, epsilon=2, outside="clamp")
 def test_no_more_is_spent_than_declared_and_much_of_it_is_seen(
     family: Any, bounds: Any, cost: dict[str, Any], relation: dict[str, str]
 ) -> None:
-    """A false alarm in at most one of 10^4 runs of each. The 0.3 has room: at 3000 runs 0.4 to 0.8 of what is declared is seen.
+    """A false alarm in at most one of 10^4 runs of each. The 0.3 has room: at 3000 runs 0.4 to 0.8
+    of what is declared is seen.
 
-    An attack has most power neither where releases hardly differ nor where it waits for an event that hardly ever comes.
+    An attack has most power neither where releases hardly differ nor where it waits for an event
+    that hardly ever comes.
     """
     found = audit(family, bounds=bounds, runs=RUNS, **relation, **cost)
     assert found.kept
@@ -62,13 +70,17 @@ def test_no_more_is_spent_than_declared_and_much_of_it_is_seen(
 
 @pytest.fixture
 def scale_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The search for the scale of the noise, which takes longer than its draw, gives the same each time."""
+    """The search for the scale of the noise, which takes longer than its draw, gives the same each
+    time.
+    """
     monkeypatch.setattr(secure, "smallest_scale", cache(secure.smallest_scale))
 
 
 @pytest.mark.usefixtures("scale_once")
 def test_private_bounds_spend_no_more_than_declared_and_much_of_it_is_seen() -> None:
-    """A false alarm in at most one of 10^4 runs. Of 3000 releases of each table about 1.4 is seen, of the 2 that are declared."""
+    """A false alarm in at most one of 10^4 runs. Of 3000 releases of each table about 1.4 is seen,
+    of the 2 that are declared.
+    """
     found = audit(CHOSEN[0], bounds=CHOSEN[1], runs=RUNS)
     assert found.kept
     assert found.bound > 0.9
@@ -76,7 +88,9 @@ def test_private_bounds_spend_no_more_than_declared_and_much_of_it_is_seen() -> 
 
 @dataclass(frozen=True)
 class Spots:
-    """One of 40 spots, those of one half e times likelier than those of the other. Every set of spots of a half spends exactly 1."""
+    """One of 40 spots, those of one half e times likelier than those of the other. Every set of
+    spots of a half spends exactly 1.
+    """
 
     shown: str
     half: int
@@ -90,10 +104,14 @@ class Spots:
         return views(("the spot",), own, others, np.ones(1))
 
 
-def test_a_bound_fails_no_more_often_than_it_says(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A threshold and a set of spots, two limits each, that fail with a chance of 0.05: at most 0.2 of 200 audits are wrong.
+def test_a_bound_fails_no_more_often_than_it_says(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A threshold and a set of spots, two limits each, that fail with a chance of 0.05: at most 0.2
+    of 200 audits are wrong.
 
-    False alarms of this test: 10^-6. On the releases that chose them, the same tests are wrong in more than nine of ten.
+    False alarms of this test: 10^-6. On the releases that chose them, the same tests are wrong in
+    more than nine of ten.
     """
     monkeypatch.setattr(audits, "MISS", 0.05)
     pair = Spots("one", 0, rng), Spots("other", 1, rng)
@@ -136,11 +154,30 @@ def bare_now_and_then(sums: list[int], scale: float, gaussian: bool = False) -> 
     [
         (shared, *NORMAL, {"epsilon": 1}, 1000, "statistic 1 minus statistic 2"),
         (shared, *NORMAL, {"rho": "0.5"}, 1000, "statistic 1 minus statistic 2"),
-        (shared, *WAITS, {"epsilon": 1, "neighbours": "add_remove"}, 1000, "the number of records minus the statistic"),
-        (shared, *WAITS, {"epsilon": 1, "sizes": "public"}, 1000, "the statistic in a minus the statistic in b"),
+        (
+            shared,
+            *WAITS,
+            {"epsilon": 1, "neighbours": "add_remove"},
+            1000,
+            "the number of records minus the statistic",
+        ),
+        (
+            shared,
+            *WAITS,
+            {"epsilon": 1, "sizes": "public"},
+            1000,
+            "the statistic in a minus the statistic in b",
+        ),
         (shared, LETTERS, None, {"epsilon": 1}, 1000, "minus"),
         (alternating, LETTERS, None, {"epsilon": 1}, 1000, "the count of"),
-        (cancelling, LETTERS, None, {"epsilon": 1, "neighbours": "add_remove"}, 1000, "sum of all numbers"),
+        (
+            cancelling,
+            LETTERS,
+            None,
+            {"epsilon": 1, "neighbours": "add_remove"},
+            1000,
+            "sum of all numbers",
+        ),
         (bare_third, LETTERS, None, {"epsilon": 1}, 1000, "the count of 'c'"),
         (bare_third, *NORMAL, {"epsilon": 1, "neighbours": "add_remove"}, 1000, "statistic 2"),
         (bare_now_and_then, *WAITS, {"epsilon": 1}, 4000, "hit exactly"),
@@ -155,7 +192,9 @@ def test_broken_noise_is_caught(
     words: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Of 1000 runs a bound of 4 is seen where epsilon has none, and of 4000 runs one of 2 where noise is forgotten now and then."""
+    """Of 1000 runs a bound of 4 is seen where epsilon has none, and of 4000 runs one of 2 where
+    noise is forgotten now and then.
+    """
     monkeypatch.setattr(publish, "add_noise", noise)
     found = audit(family, bounds=bounds, runs=at_least(runs), **settings)
     assert found.bound > (3.5 if runs == 1000 else 1.5) > float(found.declared.amount)
@@ -163,10 +202,14 @@ def test_broken_noise_is_caught(
 
 
 @pytest.mark.usefixtures("scale_once")
-def test_half_of_the_noise_in_choosing_private_bounds_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_of_the_noise_in_choosing_private_bounds_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """They spend 4 then. At 3000 runs about 2.8 is seen; 2.3 or less in one of 10^6."""
     monkeypatch.setattr(
-        quantile, "private_argmin", lambda scores, moved, epsilon: secure.private_argmin(scores, moved // 2, epsilon)
+        quantile,
+        "private_argmin",
+        lambda scores, moved, epsilon: secure.private_argmin(scores, moved // 2, epsilon),
     )
     found = audit(CHOSEN[0], bounds=CHOSEN[1], runs=RUNS)
     assert found.bound > 2.2 > float(found.declared.amount)
@@ -183,12 +226,20 @@ def test_a_sensitivity_of_half_is_caught(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(sensitivity, "of_release", half)
     for family, bounds in (WAITS, (LETTERS, None)):
         assert not audit(family, bounds=bounds, epsilon=2, runs=RUNS).kept
-    monkeypatch.setattr(sensitivity, "of_release", lambda *arguments: (whole(*arguments)[0], whole(*arguments)[1] // 4))
+    monkeypatch.setattr(
+        sensitivity,
+        "of_release",
+        lambda *arguments: (whole(*arguments)[0], whole(*arguments)[1] // 4),
+    )
     assert not audit(WAITS[0], bounds=WAITS[1], rho=0.5, runs=RUNS).kept
 
 
-def test_the_forgotten_zero_of_redaction_is_caught(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(lattice.Plain, "ranges", property(lambda self: tuple(zip(self.low, self.high, strict=True))))
+def test_the_forgotten_zero_of_redaction_is_caught(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(
+        lattice.Plain, "ranges", property(lambda self: tuple(zip(self.low, self.high, strict=True)))
+    )
     words = f"audit --family exponential --bounds 5 10 --outside redact --epsilon 1 --runs {RUNS}"
     assert run(words.split()) == 1
     out = capsys.readouterr().out
@@ -196,7 +247,12 @@ def test_the_forgotten_zero_of_redaction_is_caught(monkeypatch: pytest.MonkeyPat
     assert "the strongest attack: the " in out
 
 
-def test_private_bounds_are_attacked_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    words = "audit --family poisson --bounds private --bounds-range 0 7 --bounds-epsilon 1 --outside clamp --runs 200"
+def test_private_bounds_are_attacked_from_the_command_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = (
+        "audit --family poisson --bounds private --bounds-range 0 7 --bounds-epsilon 1 "
+        "--outside clamp --runs 200"
+    )
     assert run(words.split()) == 0
     assert "declared epsilon = 1 for the bounds" in capsys.readouterr().out

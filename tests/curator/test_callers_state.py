@@ -1,4 +1,6 @@
-"""What the caller has set for the whole process (decimals, warnings, NumPy's errors) changes nothing in a release or its cost."""
+"""What the caller has set for the whole process (decimals, warnings, NumPy's errors) changes
+nothing in a release or its cost.
+"""
 
 import decimal
 import math
@@ -24,7 +26,12 @@ from noisewise.curator.records import CALM
 from noisewise.curator.statistics import Held
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import Cost, concentrated, exact_epsilon, pure, text
-from noisewise.mechanism.secure import concentrated_within, gaussian_scale, laplace_scale, private_argmin
+from noisewise.mechanism.secure import (
+    concentrated_within,
+    gaussian_scale,
+    laplace_scale,
+    private_argmin,
+)
 
 SIGNALS = list(decimal.Context().flags)
 CONTEXTS = {
@@ -53,23 +60,46 @@ def folder(tmp_path: Path) -> Path:
 SETTINGS: dict[str, dict[str, Any]] = {
     "epsilon": {"epsilon": "0.123456789012345", "bounds": Bounds(0, 9, outside="clamp")},
     "float": {"epsilon": 0.1, "bounds": Bounds(0, 9, outside="clamp")},
-    "private bounds": {"epsilon": "0.1", "bounds": PrivateBounds(0, 9, epsilon="0.0123456789012345", outside="clamp")},
-    "rho": {"rho": "0.123456789012345", "bounds": PrivateBounds(0, 9, epsilon="0.0123456789012345", outside="clamp")},
-    "epsilon and delta": {"epsilon": "1.123456789012345", "delta": "1e-6", "bounds": Bounds(0, 9, outside="clamp")},
+    "private bounds": {
+        "epsilon": "0.1",
+        "bounds": PrivateBounds(0, 9, epsilon="0.0123456789012345", outside="clamp"),
+    },
+    "rho": {
+        "rho": "0.123456789012345",
+        "bounds": PrivateBounds(0, 9, epsilon="0.0123456789012345", outside="clamp"),
+    },
+    "epsilon and delta": {
+        "epsilon": "1.123456789012345",
+        "delta": "1e-6",
+        "bounds": Bounds(0, 9, outside="clamp"),
+    },
 }
 
 
 def charged(folder: Path, name: str, settings: dict[str, Any]) -> tuple[object, ...]:
     """Everything about a release that is no noise."""
     book = Ledger(folder / f"{name}.db")
-    limit: Cost = (concentrated if "rho" in settings or "delta" in settings else pure)("3.000000000000000000001")
+    limit: Cost = (concentrated if "rho" in settings or "delta" in settings else pure)(
+        "3.000000000000000000001"
+    )
     book.set_limit("d", limit)
-    common: dict[str, Any] = {"column": "x", "family": families.Poisson(), "ledger": book.path, "dataset": "d"}
+    common: dict[str, Any] = {
+        "column": "x",
+        "family": families.Poisson(),
+        "ledger": book.path,
+        "dataset": "d",
+    }
     made = noisewise.release(folder / "t.csv", **common, **settings, out=folder / f"{name}.json")
     assert noisewise.load(folder / f"{name}.json") == made
     (account,) = book.accounts()
     assert made.privacy is not None
-    costs = made.privacy.epsilon, made.privacy.total_epsilon, made.privacy.delta, made.privacy.rho, made.privacy.total_rho
+    costs = (
+        made.privacy.epsilon,
+        made.privacy.total_epsilon,
+        made.privacy.delta,
+        made.privacy.rho,
+        made.privacy.total_rho,
+    )
     scale = None if isinstance(settings["bounds"], PrivateBounds) else made.noise.scale
     return text(account.spent), text(account.left), costs, scale
 
@@ -100,13 +130,24 @@ def test_the_arithmetic_of_costs_within_the_callers_decimals(name: str) -> None:
     wanted = all_of_it()
     with within(CONTEXTS[name]):
         assert all_of_it() == wanted
-        for wrong in ("one", "nan", "1_0", Decimal("nan"), Decimal("sNaN"), Decimal("inf"), "0", -1):
+        for wrong in (
+            "one",
+            "nan",
+            "1_0",
+            Decimal("nan"),
+            Decimal("sNaN"),
+            Decimal("inf"),
+            "0",
+            -1,
+        ):
             with pytest.raises(ValueError, match="must be a"):
                 exact_epsilon(wrong)
 
 
 class Loud(families.Family):
-    """Its statistic warns wherever it is asked, over- and underflows, and breaks down on narrow bounds."""
+    """Its statistic warns wherever it is asked, over- and underflows, and breaks down on narrow
+    bounds.
+    """
 
     kind = "loud"
     support = (0.0, math.inf)
@@ -127,7 +168,10 @@ def strict() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("strict")
-@pytest.mark.parametrize("family", [families.Poisson(), families.Normal(), families.Gamma(shape=2), families.Exponential()])
+@pytest.mark.parametrize(
+    "family",
+    [families.Poisson(), families.Normal(), families.Gamma(shape=2), families.Exponential()],
+)
 def test_a_release_where_warnings_are_errors(family: Any, tmp_path: Path) -> None:
     odd = [
         1e308,
@@ -145,7 +189,9 @@ def test_a_release_where_warnings_are_errors(family: Any, tmp_path: Path) -> Non
     ]
     frame = pd.DataFrame({"x": pd.Series([1.0, 2.0, *odd], dtype=object)})
     for bounds in (Bounds(0, 9, outside="redact"), PrivateBounds(0, 9, epsilon=1, outside="clamp")):
-        made = noisewise.release(frame, column="x", family=family, bounds=bounds, epsilon=1, ledger=None)
+        made = noisewise.release(
+            frame, column="x", family=family, bounds=bounds, epsilon=1, ledger=None
+        )
         assert made.n == len(frame)
     assert warnings.filters[0][0] == "error"  # the caller's filters are there again
 
@@ -160,7 +206,9 @@ def test_a_warning_of_a_record_is_nobodys_business() -> None:
 
     def total(item: Any) -> Any:
         frame = pd.DataFrame({"x": pd.Series([1.0, item], dtype=object)})
-        return Held.open(frame, "x", families.Poisson()).sums(lattice_for(families.Poisson(), Bounds(0, 9, outside="clamp")))
+        return Held.open(frame, "x", families.Poisson()).sums(
+            lattice_for(families.Poisson(), Bounds(0, 9, outside="clamp"))
+        )
 
     for filters in ("error", "always", "ignore"):
         with warnings.catch_warnings(record=filters == "always") as caught:
@@ -170,13 +218,16 @@ def test_a_warning_of_a_record_is_nobodys_business() -> None:
 
 
 @pytest.mark.usefixtures("strict")
-def test_a_family_that_breaks_down_after_the_charge_is_released_within_the_whole_range(tmp_path: Path) -> None:
+def test_a_family_that_breaks_down_after_the_charge_is_released_within_the_whole_range(
+    tmp_path: Path,
+) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         book = Ledger(tmp_path / "budget.db")
         book.set_limit("d", pure(99))
         frame = pd.DataFrame({"x": [1.0, 2.0, 3.0] * 100})
-        # The private quantiles of 300 records miss 1 and 2 by more than 40 candidates with a chance far below 1e-6.
+        # The private quantiles of 300 records miss 1 and 2 by more than 40 candidates with a chance
+        # far below 1e-6.
         bounds = PrivateBounds(0, 100, epsilon=40, quantiles=(0.1, 0.5), outside="clamp")
         request = prepare(frame, bounds, book.path)
     made = request.publish()
@@ -186,8 +237,20 @@ def test_a_family_that_breaks_down_after_the_charge_is_released_within_the_whole
 
 def prepare(frame: pd.DataFrame, bounds: PrivateBounds, ledger: Path) -> Prepared:
     names = ("delta", "rho", "missing", "by", "groups", "sizes", "description", "out")
-    settings: dict[str, Any] = dict.fromkeys(names) | {"records_per_person": 1, "neighbours": "replace_one"}
-    return publish.prepare(frame, column="x", family=Loud(), bounds=bounds, epsilon=1, ledger=ledger, dataset="d", **settings)
+    settings: dict[str, Any] = dict.fromkeys(names) | {
+        "records_per_person": 1,
+        "neighbours": "replace_one",
+    }
+    return publish.prepare(
+        frame,
+        column="x",
+        family=Loud(),
+        bounds=bounds,
+        epsilon=1,
+        ledger=ledger,
+        dataset="d",
+        **settings,
+    )
 
 
 def test_threads_leave_the_callers_filters_as_they_were() -> None:

@@ -1,4 +1,6 @@
-"""The same table gives the identical integers on Spark and on Dask as in pandas, whatever the partitioning."""
+"""The same table gives the identical integers on Spark and on Dask as in pandas, whatever the
+partitioning.
+"""
 
 import logging
 import math
@@ -27,7 +29,24 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
-NUMBERS = [1.5, None, 3.25, math.nan, math.inf, -math.inf, 1e308, -1e308, 0.1, 7.0, -0.0, 59.99999, 60.0, 60.00001, 1.0, 0.0] * 3
+NUMBERS = [
+    1.5,
+    None,
+    3.25,
+    math.nan,
+    math.inf,
+    -math.inf,
+    1e308,
+    -1e308,
+    0.1,
+    7.0,
+    -0.0,
+    59.99999,
+    60.0,
+    60.00001,
+    1.0,
+    0.0,
+] * 3
 WORDS = ["a", "b", None, "c", "1", "1.0", "true", "nan", " a", "b"] * 4
 WHOLE = [1, 0, None, 3, -5, 60, 61, 2, 2**53 + 1] * 4
 CASES = [
@@ -38,21 +57,34 @@ CASES = [
     ("bigint", WHOLE, families.Poisson(), Bounds(0, 60, outside="redact")),
     ("boolean", [True, None, False, True] * 5, families.Bernoulli(), None),
     ("string", WORDS, families.Categorical(["a", "b", "1", "true"], other="b"), None),
-    ("string", ["1.5", "x", None, "60", "inf"] * 5, families.Exponential(), Bounds(0, 60, outside="redact")),
+    (
+        "string",
+        ["1.5", "x", None, "60", "inf"] * 5,
+        families.Exponential(),
+        Bounds(0, 60, outside="redact"),
+    ),
 ]
 
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     if shutil.which("java") is None:
-        pytest.skip("Spark needs Java 17: apt-get install openjdk-17-jre-headless, or from adoptium.net")
+        pytest.skip(
+            "Spark needs Java 17: apt-get install openjdk-17-jre-headless, or from adoptium.net"
+        )
     os.environ["PYSPARK_PYTHON"] = sys.executable
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
-        options = {"spark.ui.enabled": "false", "spark.driver.memory": "1g", "spark.driver.bindAddress": "127.0.0.1",
-                   "spark.driver.host": "127.0.0.1", "spark.sql.shuffle.partitions": "2", "spark.log.level": "OFF"}  # fmt: skip
+        options = {
+            "spark.ui.enabled": "false",
+            "spark.driver.memory": "1g",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.log.level": "OFF",
+        }
         builder = SparkSession.builder.master("local[2]")
         for name, value in options.items():
             builder = builder.config(name, value)
@@ -67,7 +99,9 @@ def dask() -> Iterator[Any]:
 
     with (
         warnings.catch_warnings(),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp") as cluster,
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, protocol="tcp"
+        ) as cluster,
         Client(cluster),
     ):
         import dask.dataframe
@@ -82,8 +116,12 @@ def in_pandas(values: list[Any], family: Any, bounds: Any) -> Any:
 
 @pytest.mark.parametrize("parts", [1, 3, 7])
 @pytest.mark.parametrize(("kind", "values", "family", "bounds"), CASES)
-def test_spark(spark: Any, kind: str, values: list[Any], family: Any, bounds: Any, parts: int) -> None:
-    frame = spark.createDataFrame([(v, "other") for v in values], f"x {kind}, `y ``z` string").repartition(parts)
+def test_spark(
+    spark: Any, kind: str, values: list[Any], family: Any, bounds: Any, parts: int
+) -> None:
+    frame = spark.createDataFrame(
+        [(v, "other") for v in values], f"x {kind}, `y ``z` string"
+    ).repartition(parts)
     column = open_column(frame, "x", family)
     assert isinstance(column, Spread)
     assert column.sums(lattice_for(family, bounds)) == in_pandas(values, family, bounds)
@@ -92,9 +130,13 @@ def test_spark(spark: Any, kind: str, values: list[Any], family: Any, bounds: An
 
 @pytest.mark.parametrize("parts", [1, 3, 20])
 @pytest.mark.parametrize(("kind", "values", "family", "bounds"), CASES)
-def test_dask(dask: Any, kind: str, values: list[Any], family: Any, bounds: Any, parts: int) -> None:
+def test_dask(
+    dask: Any, kind: str, values: list[Any], family: Any, bounds: Any, parts: int
+) -> None:
     plain = pd.Series(values, dtype=float) if kind == "double" else pd.Series(values, dtype=object)
-    frame = dask.from_pandas(pd.DataFrame({"x": plain, "y": "other"}), npartitions=parts, sort=False)
+    frame = dask.from_pandas(
+        pd.DataFrame({"x": plain, "y": "other"}), npartitions=parts, sort=False
+    )
     column = open_column(frame, "x", family)
     assert isinstance(column, Spread)
     assert column.sums(lattice_for(family, bounds)) == in_pandas(values, family, bounds)
@@ -102,12 +144,23 @@ def test_dask(dask: Any, kind: str, values: list[Any], family: Any, bounds: Any,
 
 
 @pytest.mark.parametrize("engine", ["spark", "dask"])
-def test_a_whole_release(engine: str, request: pytest.FixtureRequest, tmp_path: Path, rng: np.random.Generator) -> None:
+def test_a_whole_release(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path, rng: np.random.Generator
+) -> None:
     """With private bounds: counts of a thousand candidates come from the engine too."""
     made_in = request.getfixturevalue(engine)
     plain = pd.DataFrame({"x": rng.exponential(10, 5000)})
-    frame = made_in.createDataFrame(plain) if engine == "spark" else made_in.from_pandas(plain, npartitions=4)
-    common: dict[str, Any] = {"column": "x", "family": families.Exponential(), "epsilon": 50, "ledger": None}
+    frame = (
+        made_in.createDataFrame(plain)
+        if engine == "spark"
+        else made_in.from_pandas(plain, npartitions=4)
+    )
+    common: dict[str, Any] = {
+        "column": "x",
+        "family": families.Exponential(),
+        "epsilon": 50,
+        "ledger": None,
+    }
     bounds = PrivateBounds(0, 100, epsilon=50, outside="clamp")
     found = noisewise.release(frame, bounds=bounds, out=tmp_path / "r.json", **common)
     wanted = noisewise.release(plain, bounds=bounds, **common)
@@ -115,7 +168,9 @@ def test_a_whole_release(engine: str, request: pytest.FixtureRequest, tmp_path: 
     assert found.bounds is not None
     assert wanted.bounds is not None
     assert found.bounds.upper == pytest.approx(wanted.bounds.upper, abs=3)
-    assert found.statistic[0] == pytest.approx(plain["x"].clip(upper=found.bounds.upper).sum(), rel=0.01)
+    assert found.statistic[0] == pytest.approx(
+        plain["x"].clip(upper=found.bounds.upper).sum(), rel=0.01
+    )
 
 
 def test_groups_on_clusters(spark: Any, dask: Any) -> None:
@@ -124,7 +179,9 @@ def test_groups_on_clusters(spark: Any, dask: Any) -> None:
     lattice = lattice_for(family, Bounds(0.5, 60, outside="clamp"))
     wanted = Held.open(plain, "x", family, "g", groups).sums(lattice)
     assert [n for n, _ in wanted] == [12, 12, 0]
-    on_spark = spark.createDataFrame([*plain.astype(object).itertuples(index=False)], "x double, g string").repartition(3)
+    on_spark = spark.createDataFrame(
+        [*plain.astype(object).itertuples(index=False)], "x double, g string"
+    ).repartition(3)
     on_dask = dask.from_pandas(plain, npartitions=5, sort=False)
     for frame in (on_spark, on_dask):
         assert open_column(frame, "x", family, "g", groups).sums(lattice) == wanted
@@ -139,18 +196,30 @@ def test_wrong_columns_of_a_cluster(spark: Any, dask: Any) -> None:
     with pytest.raises(UnsupportedCombination, match="groups must differ"):
         open_column(frame, "y", families.Bernoulli(), "y", ("1", "1.0"))
     with pytest.raises(RecordsError, match="there is no column 'z'"):
-        open_column(dask.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), "z", families.Bernoulli())
+        open_column(
+            dask.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), "z", families.Bernoulli()
+        )
 
 
-def test_a_failure_in_the_cluster_says_nothing_of_a_record(spark: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    frame = spark.createDataFrame([("4711canary",)], "x string").selectExpr("CAST(x AS double) AS x")  # fails when it is run
+def test_a_failure_in_the_cluster_says_nothing_of_a_record(
+    spark: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    frame = spark.createDataFrame([("4711canary",)], "x string").selectExpr(
+        "CAST(x AS double) AS "
+        # fails when it is run
+        "x"
+    )
     with pytest.raises(RecordsError, match="cannot be read") as caught:
         open_column(frame, "x", families.Bernoulli()).count()
-    assert "canary" not in str(caught.value) + str(caught.value.__context__) + "".join(capfd.readouterr())
+    assert "canary" not in str(caught.value) + str(caught.value.__context__) + "".join(
+        capfd.readouterr()
+    )
 
 
 def test_a_part_that_cannot_be_read(dask: Any) -> None:
-    """A worker that raised would log the part, with its records; so the failure comes back as a value."""
+    """A worker that raised would log the part, with its records; so the failure comes back as a
+    value.
+    """
 
     def doubled(part: pd.DataFrame) -> pd.DataFrame:
         return pd.concat([part, part], axis=1)

@@ -39,7 +39,13 @@ def test_nothing_is_left_of_a_release(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x\n3\n")
     total(tmp_path / "t.csv")
     with connect() as connection:
-        for what in ("tables()", "views() WHERE NOT internal", "temporary_files()", "external_file_cache()", "logs()"):
+        for what in (
+            "tables()",
+            "views() WHERE NOT internal",
+            "temporary_files()",
+            "external_file_cache()",
+            "logs()",
+        ):
             assert connection.execute(f"SELECT count(*) FROM duckdb_{what}").fetchall() == [(0,)]
 
 
@@ -61,7 +67,9 @@ def test_a_process_that_is_forked_after_a_release(tmp_path: Path) -> None:
     """An open database would take the child down when it ends."""
     (tmp_path / "t.csv").write_text("x\n" + "3\n" * 10**6)
     words = [sys.executable, "-c", FORKED, str(tmp_path / "t.csv")]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[1])
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=60, cwd=Path(__file__).parents[1]
+    )
     assert (done.returncode, done.stdout) == (0, f"{3 * 10**6}\n" * 2), done.stderr
 
 
@@ -70,7 +78,9 @@ def test_threads_get_their_own(tmp_path: Path) -> None:
     for i, path in enumerate(paths):
         path.write_text("x\n" + f"{i}\n" * 5000)
     found: dict[int, int] = {}
-    threads = [threading.Thread(target=lambda i=i: found.__setitem__(i, total(paths[i]))) for i in range(8)]  # type: ignore[misc]
+    threads = [
+        threading.Thread(target=lambda i=i: found.__setitem__(i, total(paths[i]))) for i in range(8)
+    ]  # type: ignore[misc]
     for thread in threads:
         thread.start()
     for thread in threads:

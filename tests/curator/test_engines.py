@@ -1,4 +1,6 @@
-"""The same table gives the identical integers in every form, in any order, and those that the lattice defines."""
+"""The same table gives the identical integers in every form, in any order, and those that the
+lattice defines.
+"""
 
 import decimal
 import math
@@ -106,7 +108,16 @@ def as_number(value: Any) -> float:
         return NAN
     if isinstance(value, str):
         lowered = value.strip().lower()
-        known = {"true": 1.0, "false": 0.0, "nan": NAN, "inf": INF, "-inf": -INF, "1e400": INF, "1e-400": 0.0, "1_0": 10.0}
+        known = {
+            "true": 1.0,
+            "false": 0.0,
+            "nan": NAN,
+            "inf": INF,
+            "-inf": -INF,
+            "1e400": INF,
+            "1e-400": 0.0,
+            "1_0": 10.0,
+        }
         if lowered in known:
             return known[lowered]
         try:
@@ -116,7 +127,9 @@ def as_number(value: Any) -> float:
     return float(value)
 
 
-def expected(values: list[Any], family: families.Family, bounds: Bounds | None) -> tuple[int, list[int]]:
+def expected(
+    values: list[Any], family: families.Family, bounds: Bounds | None
+) -> tuple[int, list[int]]:
     x = np.array([as_number(value) for value in values], dtype=float)
     with np.errstate(invalid="ignore", over="ignore"):
         return len(values), [int(np.sum(part)) for part in lattice_for(family, bounds).integers(x)]
@@ -124,7 +137,9 @@ def expected(values: list[Any], family: families.Family, bounds: Bounds | None) 
 
 @pytest.mark.parametrize("column", COLUMNS)
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_integers_of_the_lattice(form: str, column: str, tmp_path: Path) -> None:
+def test_every_form_gives_the_integers_of_the_lattice(
+    form: str, column: str, tmp_path: Path
+) -> None:
     values, kind = COLUMNS[column]
     records = table(form, values, kind, tmp_path)
     for family, bounds in SETTINGS:
@@ -132,27 +147,40 @@ def test_every_form_gives_the_integers_of_the_lattice(form: str, column: str, tm
 
 
 anything = st.lists(
-    st.one_of(st.none(), st.floats(width=64), st.sampled_from([0.0, 1.0, 10.0, 60.0, 0.1])), min_size=3, max_size=30
+    st.one_of(st.none(), st.floats(width=64), st.sampled_from([0.0, 1.0, 10.0, 60.0, 0.1])),
+    min_size=3,
+    max_size=30,
 )
 
 
 @given(values=anything, data=st.data())
 @settings(max_examples=25, deadline=None, derandomize=True)
-def test_generated_tables_agree_in_every_form_and_order(values: list[float | None], data: st.DataObject) -> None:
+def test_generated_tables_agree_in_every_form_and_order(
+    values: list[float | None], data: st.DataObject
+) -> None:
     low = data.draw(st.floats(-100, 100))
-    bounds = Bounds(low, low + data.draw(st.floats(0.01, 1000)), outside=data.draw(st.sampled_from(["redact", "clamp"])))
+    bounds = Bounds(
+        low,
+        low + data.draw(st.floats(0.01, 1000)),
+        outside=data.draw(st.sampled_from(["redact", "clamp"])),
+    )
     shuffled = data.draw(st.permutations(values))
     family = data.draw(st.sampled_from([families.Normal(), families.Normal(variance=1)]))
     truth = expected(values, family, bounds)
     with tempfile.TemporaryDirectory() as folder:
         for form in FORMS:
-            assert sums(table(form, values, pa.float64(), Path(folder)), family, bounds) == truth, form
+            assert sums(table(form, values, pa.float64(), Path(folder)), family, bounds) == truth, (
+                form
+            )
         assert sums(table("parquet", shuffled, pa.float64(), Path(folder)), family, bounds) == truth
 
 
 @given(
     st.lists(
-        st.one_of(st.none(), st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=6)),
+        st.one_of(
+            st.none(),
+            st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_size=6),
+        ),
         min_size=1,
         max_size=20,
     )
@@ -169,10 +197,22 @@ def test_generated_text_agrees_in_every_form(values: list[str | None]) -> None:
 
 
 LABELLED = {
-    "text": (["a", "b", None, "c", "A", "", "a", " a"], pa.string(), ["a", "b", "c"], "c", [2, 1, 5]),
+    "text": (
+        ["a", "b", None, "c", "A", "", "a", " a"],
+        pa.string(),
+        ["a", "b", "c"],
+        "c",
+        [2, 1, 5],
+    ),
     "ints": ([1, 2, None, 3, 1, 10, -1], pa.int64(), [1, 2, 3], 3, [2, 1, 4]),
     "ints-as-text": ([1, 2, None, 3, 1, 10], pa.int64(), ["1", "2", "other"], "other", [2, 1, 3]),
-    "numbers-as-text": (["1", "2.0", "1.0", " 1", None, "1.5", "01"], pa.string(), ["1", "2", "other"], "other", [4, 1, 2]),
+    "numbers-as-text": (
+        ["1", "2.0", "1.0", " 1", None, "1.5", "01"],
+        pa.string(),
+        ["1", "2", "other"],
+        "other",
+        [4, 1, 2],
+    ),
     "text-as-ints": (["1", "2", None, "x", "1", "2.0"], pa.string(), [1, 2, 0], 0, [2, 2, 2]),
     "floats-as-ints": ([1.0, 2.0, None, 2.5, 1.0, NAN], pa.float64(), [1, 2, 0], 0, [2, 1, 3]),
     "bools-as-text": ([True, False, None, True], pa.bool_(), ["true", "false"], "false", [2, 2]),
@@ -185,14 +225,19 @@ LABELLED = {
 def test_categories_are_counted_alike_in_every_form(form: str, column: str, tmp_path: Path) -> None:
     values, kind, labels, other, counts = LABELLED[column]
     if form == "csv" and column == "bools-as-text":  # Python would write True
-        values, kind = [None if value is None else str(value).lower() for value in values], pa.string()
+        values, kind = (
+            [None if value is None else str(value).lower() for value in values],
+            pa.string(),
+        )
     records = table(form, values, kind, tmp_path)
     assert sums(records, families.Categorical(labels, other=other), None) == (len(values), counts)
 
 
 def test_a_thousand_categories(tmp_path: Path, rng: np.random.Generator) -> None:
     values = [int(v) for v in rng.integers(0, 1200, 5000)]
-    n, counts = sums(table("parquet", values, pa.int64(), tmp_path), families.Categorical(1000, other=7), None)
+    n, counts = sums(
+        table("parquet", values, pa.int64(), tmp_path), families.Categorical(1000, other=7), None
+    )
     truth = np.bincount(values, minlength=1200)
     assert n == 5000
     assert sum(counts) == 5000
@@ -221,7 +266,9 @@ def test_dictionary_and_category_columns(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
-    """Each value means the same in every file, whatever the types and the other columns of the first one."""
+    """Each value means the same in every file, whatever the types and the other columns of the
+    first one.
+    """
     kinds = [
         "1 AS x, 'a' AS y",
         "2.5::DOUBLE AS x, 7 AS y",
@@ -240,14 +287,21 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
     with pytest.raises(RecordsError, match="no column 'x'"):
         sums(tmp_path, families.Exponential(), bounds)
     (tmp_path / "6.parquet").rename(tmp_path / "more.csv")
-    with pytest.raises(RecordsError, match=r"a folder and can be read if it holds \.parquet files alone"):
+    with pytest.raises(
+        RecordsError,
+        match=r"a folder and can be read if it holds \.parquet files "
+        r"alone",
+    ):
         sums(tmp_path, families.Exponential(), bounds)
 
 
 def test_decimals_of_different_types_in_one_folder(tmp_path: Path) -> None:
     """One record's digits set its file's type, and must not move the records of other files."""
     for first in ("1", "1.5", "12345.67"):
-        for name, values in (("a", [decimal.Decimal(first)]), ("b", [decimal.Decimal("0.4")] * 1000)):
+        for name, values in (
+            ("a", [decimal.Decimal(first)]),
+            ("b", [decimal.Decimal("0.4")] * 1000),
+        ):
             pq.write_table(pa.table({"x": values}), tmp_path / f"{name}.parquet")
         n, (total,) = sums(tmp_path, families.Exponential(), Bounds(0, 64, outside="redact"))
         step = lattice_for(families.Exponential(), Bounds(0, 64, outside="redact")).step[0]
@@ -256,12 +310,16 @@ def test_decimals_of_different_types_in_one_folder(tmp_path: Path) -> None:
 
 
 def test_decimals_of_many_digits(tmp_path: Path) -> None:
-    """One of more than 38 digits makes a column another type, in which the others must not be rounded otherwise."""
+    """One of more than 38 digits makes a column another type, in which the others must not be
+    rounded otherwise.
+    """
     bounds = Bounds(0, 0.022, outside="redact")  # 0.022 is on the bound, and an ulp above it is not
     plain = [decimal.Decimal("0.022")] * 100
     wide = pa.table({"x": pa.array([*plain, decimal.Decimal("1e-45")], pa.decimal256(60, 46))})
     narrow = pa.table({"x": pa.array([*plain, None], pa.decimal128(10, 3))})
-    assert sums(wide, families.Exponential(), bounds) == sums(narrow, families.Exponential(), bounds)
+    assert sums(wide, families.Exponential(), bounds) == sums(
+        narrow, families.Exponential(), bounds
+    )
     pq.write_table(wide, tmp_path / "t.parquet")
     with pytest.raises(RecordsError, match="more than 38 digits"):
         sums(tmp_path / "t.parquet", families.Exponential(), bounds)

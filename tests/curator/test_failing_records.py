@@ -1,4 +1,6 @@
-"""A record for which something fails is a missing record: none decides whether a release is made, in whatever form it comes."""
+"""A record for which something fails is a missing record: none decides whether a release is made,
+in whatever form it comes.
+"""
 
 import math
 import numbers
@@ -37,7 +39,9 @@ class Pole(families.Family):
 
 
 class Poles(families.Family):
-    """A part that fails and stands twice, within a statistic and between two: DuckDB computes such a part once, beforehand."""
+    """A part that fails and stands twice, within a statistic and between two: DuckDB computes such
+    a part once, beforehand.
+    """
 
     kind = "poles"
     support = (0.0, math.inf)
@@ -60,15 +64,23 @@ FAILS = [HOLE, HOLE, 3.141595]
 
 @pytest.mark.parametrize("outside", ["redact", "clamp"])
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("family", "fails"), list(zip(OWN, FAILS, strict=True)), ids=lambda value: getattr(value, "kind", None))
-def test_a_statistic_that_fails_for_one_record(family: Any, fails: float, form: str, outside: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("family", "fails"),
+    list(zip(OWN, FAILS, strict=True)),
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_a_statistic_that_fails_for_one_record(
+    family: Any, fails: float, form: str, outside: str, tmp_path: Path
+) -> None:
     lattice = lattice_for(family, Bounds(0, 9, outside=outside))  # type: ignore[arg-type]
     values: list[Any] = [1.0, fails, 2.5, None, 12.0, fails]
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     found = Held.open(table(form, values, pa.float64(), tmp_path / "a"), "x", family).sums(lattice)
     without = [None if value == fails else value for value in values]
-    assert found == Held.open(table(form, without, pa.float64(), tmp_path / "b"), "x", family).sums(lattice)
+    assert found == Held.open(table(form, without, pa.float64(), tmp_path / "b"), "x", family).sums(
+        lattice
+    )
     assert found[0][0] == 6
 
 
@@ -78,16 +90,36 @@ def test_it_passes_the_rehearsal_and_is_released(family: Any, tmp_path: Path) ->
     book = Ledger(tmp_path / "budget.db")
     book.set_limit("d", pure(9))
     frame = pd.DataFrame({"x": [1.0, HOLE, 2.0], "g": ["a", "a", "b"]})
-    settings: dict[str, Any] = {"column": "x", "family": family, "epsilon": 1, "ledger": book.path, "dataset": "d"}
+    settings: dict[str, Any] = {
+        "column": "x",
+        "family": family,
+        "epsilon": 1,
+        "ledger": book.path,
+        "dataset": "d",
+    }
     noisewise.release(frame, bounds=Bounds(0, 9, outside="clamp"), **settings)
     noisewise.release(frame, bounds=PrivateBounds(0, 9, epsilon=1, outside="redact"), **settings)
-    noisewise.release(frame, bounds=Bounds(0, 9, outside="redact"), by="g", groups=["a", "b", "c"], sizes="public", **settings)
+    noisewise.release(
+        frame,
+        bounds=Bounds(0, 9, outside="redact"),
+        by="g",
+        groups=["a", "b", "c"],
+        sizes="public",
+        **settings,
+    )
     assert book.accounts()[0].spent == 4
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning",
+    "ignore::UserWarning",
+    "ignore::FutureWarning",
+    "ignore::ResourceWarning",
+)
 def test_it_is_the_same_in_parts() -> None:
-    """Dask and Spark run the same code on every part; here the parts are computed in this process."""
+    """Dask and Spark run the same code on every part; here the parts are computed in
+    this process.
+    """
     import dask
     import dask.dataframe as dd
 
@@ -117,19 +149,32 @@ class Number(Plain):
 
 
 numbers.Real.register(Number)
-FAILURES = [ZeroDivisionError, RuntimeError, MemoryError, RecursionError, StopIteration, SystemExit, GeneratorExit, UnicodeError]
+FAILURES = [
+    ZeroDivisionError,
+    RuntimeError,
+    MemoryError,
+    RecursionError,
+    StopIteration,
+    SystemExit,
+    GeneratorExit,
+    UnicodeError,
+]
 OBJECTS: list[Any] = [Plain(), Number(), Decimal("sNaN"), object(), 1j, "\ud800"]
 for failure in FAILURES:
     OBJECTS.append(type("Float", (float,), {"__float__": raising(failure)})(1.5))
     OBJECTS.append(type("Int", (int,), {"__float__": raising(failure)})(1))
-    OBJECTS.append(type("Huge", (int,), {"__float__": raising(OverflowError), "__gt__": raising(failure)})(1))
+    OBJECTS.append(
+        type("Huge", (int,), {"__float__": raising(OverflowError), "__gt__": raising(failure)})(1)
+    )
     OBJECTS.append(type("Classless", (), {"__class__": property(raising(failure))})())
     OBJECTS.append(type("Complex", (complex,), {"imag": property(raising(failure))})(1))
     OBJECTS.append(type("Fraction", (Decimal,), {"__float__": raising(failure)})("1.5"))
 
 
 @pytest.mark.parametrize("wanted", ["number", "label", "group"])
-@pytest.mark.parametrize("odd", range(len(OBJECTS)), ids=lambda odd: f"{odd}-{type(OBJECTS[odd]).__name__}")
+@pytest.mark.parametrize(
+    "odd", range(len(OBJECTS)), ids=lambda odd: f"{odd}-{type(OBJECTS[odd]).__name__}"
+)
 def test_an_object_whose_own_code_fails(odd: int, wanted: str) -> None:
     def sums(item: Any) -> Any:
         values = pd.Series([1.5, item, "a", 3], dtype=object)
@@ -147,7 +192,10 @@ def test_an_object_whose_own_code_fails(odd: int, wanted: str) -> None:
 
 
 def test_text_of_a_class_of_its_own_is_text() -> None:
-    parts = {name: raising(RuntimeError) for name in ("encode", "__str__", "__repr__", "__eq__", "__len__", "__iter__")}
+    parts = {
+        name: raising(RuntimeError)
+        for name in ("encode", "__str__", "__repr__", "__eq__", "__len__", "__iter__")
+    }
     odd = type("Text", (str,), parts | {"__hash__": str.__hash__})("a")
     labels = families.Categorical(["a", "b"], other="b")
     frame = pd.DataFrame({"x": pd.Series([odd, "b"], dtype=object)})

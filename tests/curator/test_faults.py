@@ -1,4 +1,6 @@
-"""Whatever fails, whenever: no release and at most an over-count in the ledger, or a whole release that the ledger knows."""
+"""Whatever fails, whenever: no release and at most an over-count in the ledger, or a whole release
+that the ledger knows.
+"""
 
 import fcntl
 import os
@@ -46,7 +48,9 @@ def nameless(folder: Path) -> bool:
 
 
 def test_a_kill_at_every_step(ledger: Ledger, tmp_path: Path) -> None:
-    """SIGKILL before each line that publishing reaches: plain, with private bounds, and by groups."""
+    """SIGKILL before each line that publishing reaches: plain, with private bounds, and
+    by groups.
+    """
     lines = 0
     for kind, killed in forks("steps", tmp_path).items():
         assert {status for _, status in killed} == {-signal.SIGKILL}
@@ -58,15 +62,23 @@ def test_a_kill_at_every_step(ledger: Ledger, tmp_path: Path) -> None:
     assert lines > 150
     files = [*tmp_path.glob("*.json"), *tmp_path.glob("*.jsonl")]
     assert {spend_of(path) for path in files} <= spends(ledger)
-    assert len(files) < len(spends(ledger)) < lines  # some were killed between the spend and the file, some before the spend
+    # some were killed between the spend and the file, some before the spend
+    assert len(files) < len(spends(ledger)) < lines
     assert ledger.accounts()[0].spent >= pure("0.1").amount * len(files)
-    left = {path.name for path in tmp_path.iterdir() if path not in files} - {"t.csv", "budget.db", "budget.db-next"}
-    assert all(name.startswith(".noisewise-") for name in left)  # a paid release that did not get its name
+    left = {path.name for path in tmp_path.iterdir() if path not in files} - {
+        "t.csv",
+        "budget.db",
+        "budget.db-next",
+    }
+    # a paid release that did not get its name
+    assert all(name.startswith(".noisewise-") for name in left)
     assert not left or not nameless(tmp_path)
 
 
 def test_a_full_disk(ledger: Ledger, tmp_path: Path) -> None:
-    """The operating system refuses to write more than so many bytes to a file: 33 sizes, from the start or from the spend on."""
+    """The operating system refuses to write more than so many bytes to a file: 33 sizes, from the
+    start or from the spend on.
+    """
     for when, outcomes in forks("full", tmp_path).items():
         assert set(outcomes) == {0, 7}  # never a traceback
         assert outcomes[-1] == 0
@@ -98,7 +110,9 @@ def test_what_may_not_be_written(which: str, ledger: Ledger, tmp_path: Path) -> 
     assert len(spends(ledger)) == len(list((tmp_path / "out").iterdir())) == (0 if outcome else 1)
 
 
-def test_a_ledger_that_another_process_holds(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_another_process_holds(
+    ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ledger_module, "BUSY_SECONDS", 0.2)
     with open(ledger.path, "r+b") as other:
         fcntl.flock(other, fcntl.LOCK_EX)

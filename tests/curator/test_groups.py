@@ -1,4 +1,6 @@
-"""One release for each public group, at the cost of one: sensitivities by brute force, the files, the ledger, the posteriors."""
+"""One release for each public group, at the cost of one: sensitivities by brute force, the files,
+the ledger, the posteriors.
+"""
 
 import itertools
 from pathlib import Path
@@ -33,20 +35,30 @@ CASES = [
 def whole(plan: Plan, records: list[tuple[Any, Any]]) -> np.ndarray:
     """Everything that is released of all groups before its noise, in lattice steps."""
     frame = pd.DataFrame(
-        {"x": pd.Series([x for x, _ in records], dtype=object), "g": pd.Series([g for _, g in records], dtype=object)}
+        {
+            "x": pd.Series([x for x, _ in records], dtype=object),
+            "g": pd.Series([g for _, g in records], dtype=object),
+        }
     )
     out: list[int] = []
     for n, sums in Held.open(frame, "x", plan.family, "g", GROUPS).sums(plan.lattice):
         out += [n * plan.count_weight] * bool(plan.count_weight)
-        out += [value + (0 if plan.public else n * offset) for value, offset in zip(sums, plan.lattice.offset, strict=True)]
+        out += [
+            value + (0 if plan.public else n * offset)
+            for value, offset in zip(sums, plan.lattice.offset, strict=True)
+        ]
     return np.array(out, dtype=float)
 
 
 @pytest.mark.parametrize("cost", [pure(1), concentrated(1)], ids=["epsilon", "rho"])
 @pytest.mark.parametrize("neighbours", ["replace_one", "move", "add_remove"])
 @pytest.mark.parametrize(("family", "bounds", "values"), CASES)
-def test_no_neighbour_is_further_than_the_declared_sensitivity(family, bounds, values, neighbours, cost) -> None:
-    """Every replacement of a record within its group, by any record of any group, or with none, through the real reading."""
+def test_no_neighbour_is_further_than_the_declared_sensitivity(
+    family, bounds, values, neighbours, cost
+) -> None:
+    """Every replacement of a record within its group, by any record of any group, or with none,
+    through the real reading.
+    """
     plan = Plan.make(family, bounds, None, cost, 1, neighbours)
     rest = [(values[1], "Kent"), (values[0], 7), (values[0], "elsewhere")]
     places = ("Kent", "7", "elsewhere", None)
@@ -55,9 +67,13 @@ def test_no_neighbour_is_further_than_the_declared_sensitivity(family, bounds, v
     worst = 0.0
     for (a, b), (c, d) in itertools.product(tables, repeat=2):
         if neighbours == "move" or (neighbours == "replace_one" and b == d):
-            worst = max(worst, np.linalg.norm(tables[a, b] - tables[c, d], ord=2 if plan.gaussian else 1))
+            worst = max(
+                worst, np.linalg.norm(tables[a, b] - tables[c, d], ord=2 if plan.gaussian else 1)
+            )
     if neighbours == "add_remove":
-        worst = max(np.linalg.norm(made - base, ord=2 if plan.gaussian else 1) for made in tables.values())
+        worst = max(
+            np.linalg.norm(made - base, ord=2 if plan.gaussian else 1) for made in tables.values()
+        )
     assert worst <= plan.sensitivity * (1 + 1e-12)
     assert worst > 0.9 * plan.sensitivity
 
@@ -66,7 +82,11 @@ def test_no_neighbour_is_further_than_the_declared_sensitivity(family, bounds, v
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(5)
-    rows = [f"{x:.3f},{g}" for g, n in (("Kent", 400), ("7", 300), ("elsewhere", 50)) for x in rng.exponential(2.0, n)]
+    rows = [
+        f"{x:.3f},{g}"
+        for g, n in (("Kent", 400), ("7", 300), ("elsewhere", 50))
+        for x in rng.exponential(2.0, n)
+    ]
     Path("t.csv").write_text("x,county\n" + "\n".join(rng.permutation(rows)) + "\n")
     Path("groups.txt").write_text("Kent\n7\n\nempty\n")
     Ledger(tmp_path / "b.db").set_limit("d", pure(10))
@@ -74,8 +94,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("sizes", ["public", "released"])
-def test_from_records_to_posteriors(sizes: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = "release t.csv --column x --family exponential --bounds 0 20 --outside clamp --epsilon 2 --ledger b.db --dataset d"
+def test_from_records_to_posteriors(
+    sizes: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = (
+        "release t.csv --column x --family exponential --bounds 0 20 --outside clamp "
+        "--epsilon "
+        "2 --ledger b.db --dataset d"
+    )
     grouped = [*words.split(), "--by", "county", "--groups-file", "groups.txt", "--sizes", sizes]
     assert run([*grouped, "--dry-run"]) == 0
     assert "3 groups by 'county'" in capsys.readouterr().out
@@ -92,14 +118,19 @@ def test_from_records_to_posteriors(sizes: str, folder: Path, capsys: pytest.Cap
         assert [one.count.value for one in made] == pytest.approx([400, 300, 0], abs=60)  # type: ignore[union-attr]
     found = noisewise.infer_many(made, priors.Gamma(4, 8), n_prior=None)
     for posterior in found[:2]:
-        assert posterior.mean("rate") == pytest.approx(0.5, abs=12 * posterior.sd("rate"))  # the noise is new every time
+        # the noise is new every time
+        assert posterior.mean("rate") == pytest.approx(0.5, abs=12 * posterior.sd("rate"))
     if sizes == "public":  # nothing is known of an empty group but the prior
         assert found[2].mean("rate") == pytest.approx(0.5, rel=1e-3)
         assert found[2].sd("rate") == pytest.approx(0.25, rel=1e-3)
-    both = noisewise.infer(list(made[:2]), priors.Gamma(4, 8))  # groups share no record: their likelihoods multiply
+    # groups share no record: their likelihoods multiply
+    both = noisewise.infer(list(made[:2]), priors.Gamma(4, 8))
     rate = np.linspace(0.05, 2.5, 2001)
     log = stats.gamma.logpdf(rate, 4, scale=1 / 8)
-    log += sum(gather([one]).exact(rate[:, None], np.zeros(rate.size, dtype=np.int64))[0] for one in made[:2])
+    log += sum(
+        gather([one]).exact(rate[:, None], np.zeros(rate.size, dtype=np.int64))[0]
+        for one in made[:2]
+    )
     weight = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
     mean = weight @ rate
     assert both.mean("rate") == pytest.approx(mean, abs=0.01 * both.sd("rate"))
@@ -110,12 +141,23 @@ def test_from_records_to_posteriors(sizes: str, folder: Path, capsys: pytest.Cap
 
 
 def test_a_group_keeps_its_noise_to_itself(folder: Path) -> None:
-    """60 releases of three groups: their noises do not move together, and each has the declared scale."""
+    """60 releases of three groups: their noises do not move together, and each has the declared
+    scale.
+    """
     made = [
-        noisewise.release("t.csv", column="x", family=families.Exponential(), bounds=Bounds(0, 20, outside="clamp"), epsilon=1,
-                          ledger=None, by="county", groups=GROUPS, sizes="public")
+        noisewise.release(
+            "t.csv",
+            column="x",
+            family=families.Exponential(),
+            bounds=Bounds(0, 20, outside="clamp"),
+            epsilon=1,
+            ledger=None,
+            by="county",
+            groups=GROUPS,
+            sizes="public",
+        )
         for _ in range(60)
-    ]  # fmt: skip
+    ]
     z = np.array([[one.statistic[0] for one in several] for several in made])
     assert np.abs(np.corrcoef(z.T)[np.triu_indices(3, 1)]).max() < 5.5 / np.sqrt(60)
     assert z.std(axis=0) == pytest.approx(20 * np.sqrt(2), rel=0.7)
@@ -133,13 +175,25 @@ def test_a_group_keeps_its_noise_to_itself(folder: Path) -> None:
         ({"sizes": "secret"}, "sizes must be"),
         ({"neighbours": "add_remove"}, "no size is public"),
         ({"by": None}, "go with by"),
-        ({"bounds": PrivateBounds(0, 20, epsilon=1, outside="clamp")}, "private bounds do not go with groups"),
+        (
+            {"bounds": PrivateBounds(0, 20, epsilon=1, outside="clamp")},
+            "private bounds do not go with groups",
+        ),
         ({"by": "nowhere"}, "'nowhere'"),
     ],
 )
 def test_what_does_not_fit_together(change: dict[str, Any], message: str, folder: Path) -> None:
-    asked: dict[str, Any] = {"column": "x", "family": families.Exponential(), "bounds": Bounds(0, 20, outside="clamp"), "epsilon": 1,
-                             "ledger": folder / "b.db", "dataset": "d", "by": "county", "groups": GROUPS, "sizes": "public"}  # fmt: skip
+    asked: dict[str, Any] = {
+        "column": "x",
+        "family": families.Exponential(),
+        "bounds": Bounds(0, 20, outside="clamp"),
+        "epsilon": 1,
+        "ledger": folder / "b.db",
+        "dataset": "d",
+        "by": "county",
+        "groups": GROUPS,
+        "sizes": "public",
+    }
     with pytest.raises((UnsupportedCombination, noisewise.errors.RecordsError), match=message):  # type: ignore[attr-defined]
         noisewise.release("t.csv", **(asked | change))
     assert Ledger(folder / "b.db").accounts()[0].spent == 0
@@ -150,12 +204,24 @@ def test_every_form_of_table_gives_the_same_groups(folder: Path) -> None:
     import polars as pl
     import pyarrow as pa
 
-    plan = Plan.make(families.Normal(), Bounds(0, 20, outside="clamp"), None, pure(1), 1, "replace_one")
+    plan = Plan.make(
+        families.Normal(), Bounds(0, 20, outside="clamp"), None, pure(1), 1, "replace_one"
+    )
     frame = pd.read_csv("t.csv", dtype={"county": object})
     arrow = pa.Table.from_pandas(frame)
     arrow_file = folder / "t.parquet"
     frame.to_parquet(arrow_file)
-    tables = ["t.csv", arrow_file, frame, pl.from_pandas(frame), pl.from_pandas(frame).lazy(), arrow, duckdb.from_df(frame)]
-    found = [Held.open(table, "x", plan.family, "county", GROUPS).sums(plan.lattice) for table in tables]
+    tables = [
+        "t.csv",
+        arrow_file,
+        frame,
+        pl.from_pandas(frame),
+        pl.from_pandas(frame).lazy(),
+        arrow,
+        duckdb.from_df(frame),
+    ]
+    found = [
+        Held.open(table, "x", plan.family, "county", GROUPS).sums(plan.lattice) for table in tables
+    ]
     assert found == found[:1] * len(tables)
     assert [n for n, _ in found[0]] == [400, 300, 0]

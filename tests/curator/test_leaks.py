@@ -1,6 +1,8 @@
-"""Nothing that a release run emits holds a record: standard output and error, logs at debug level, files, temporary files.
+"""Nothing that a release run emits holds a record: standard output and error, logs at debug level,
+files, temporary files.
 
-Canaries are planted among the records and looked for everywhere, as text and as the bytes of a double.
+Canaries are planted among the records and looked for everywhere, as text and as the bytes of a
+double.
 """
 
 import os
@@ -31,23 +33,44 @@ sys.exit(run(sys.argv[1:]))
 """
 FAILING = {
     "broken": lambda path: path.write_text(f'x,y\n{NUMBERS[0]},{WORD}\n"{NUMBERS[1]},{WORD}\n'),
-    "ragged": lambda path: path.write_text(f"x,y\n{NUMBERS[0]},{WORD}\n{NUMBERS[1]},{WORD},{WORD}\n"),
-    "no parquet": lambda path: path.with_suffix(".parquet").write_bytes(f"PAR1{NUMBERS[0]}{WORD}PAR1".encode()),
+    "ragged": lambda path: path.write_text(
+        f"x,y\n{NUMBERS[0]},{WORD}\n{NUMBERS[1]},{WORD},{WORD}\n"
+    ),
+    "no parquet": lambda path: path.with_suffix(".parquet").write_bytes(
+        f"PAR1{NUMBERS[0]}{WORD}PAR1".encode()
+    ),
 }
 
 
 def emitted(folder: Path, words: list[str]) -> tuple[int, bytes]:
-    """The exit status, and everything that a run in a process of its own says or writes beside its input."""
+    """The exit status, and everything that a run in a process of its own says or writes beside its
+    input.
+    """
     scratch = folder / "scratch"
     scratch.mkdir()
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    environment = os.environ | {"TMPDIR": str(scratch), "PYTHONWARNINGS": "always", "PYTHONDEVMODE": "1"}
+    environment = os.environ | {
+        "TMPDIR": str(scratch),
+        "PYTHONWARNINGS": "always",
+        "PYTHONDEVMODE": "1",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", RUN, *words], cwd=folder, env=environment, capture_output=True, timeout=120, check=False
+        [sys.executable, "-c", RUN, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        timeout=120,
+        check=False,
     )
     assert list(scratch.iterdir()) == []  # what was written there did not outlive the process
-    new = [path for path in folder.rglob("*") if path.is_file() and before.get(path) != path.read_bytes()]
-    return done.returncode, done.stdout + done.stderr + b"".join(path.name.encode() + path.read_bytes() for path in new)
+    new = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and before.get(path) != path.read_bytes()
+    ]
+    return done.returncode, done.stdout + done.stderr + b"".join(
+        path.name.encode() + path.read_bytes() for path in new
+    )
 
 
 def assert_silent(said: bytes) -> None:
@@ -62,10 +85,12 @@ def assert_silent(said: bytes) -> None:
     "settings",
     [
         "--column x --family exponential --bounds 0 60 --outside redact --epsilon 0.1",
-        "--column x --family normal --bounds 0 60 --outside clamp --rho 0.01 --neighbours add_remove",
+        "--column x --family normal --bounds 0 60 --outside clamp --rho 0.01 --neighbours "
+        "add_remove",
         "--column y --family categorical(categories=['a','b'],other='b') --epsilon 0.1",
         "--column y --family bernoulli --epsilon 0.1 --dry-run",
-        "--column x --family poisson --outside clamp --epsilon 0.1 --bounds private --bounds-range 0 1000 --bounds-epsilon 0.1",
+        "--column x --family poisson --outside clamp --epsilon 0.1 --bounds private --bounds-range "
+        "0 1000 --bounds-epsilon 0.1",
     ],
 )
 def test_a_release_holds_no_record(settings: str, suffix: str, tmp_path: Path) -> None:
@@ -84,7 +109,10 @@ def test_a_release_holds_no_record(settings: str, suffix: str, tmp_path: Path) -
 def test_a_refusal_holds_no_record(kind: str, tmp_path: Path) -> None:
     FAILING[kind](tmp_path / "table.csv")
     (table,) = [path.name for path in tmp_path.iterdir()]
-    words = "--column x --family exponential --bounds 0 60 --outside redact --epsilon 0.1 --no-ledger --out r.json"
+    words = (
+        "--column x --family exponential --bounds 0 60 --outside redact --epsilon 0.1 "
+        "--no-ledger --out r.json"
+    )
     status, said = emitted(tmp_path, ["release", table, *words.split()])
     assert status == 2
     assert_silent(said)
@@ -104,22 +132,43 @@ def broken(*_: Any) -> None:
 
 @pytest.mark.parametrize(
     ("part", "fault"),
-    [(None, None), ("add_noise", broken), ("add_noise", interrupted), ("check_headroom", interrupted), ("write_once", interrupted)],
+    [
+        (None, None),
+        ("add_noise", broken),
+        ("add_noise", interrupted),
+        ("check_headroom", interrupted),
+        ("write_once", interrupted),
+    ],
 )
 def test_a_traceback_with_locals_holds_no_record(
     part: str | None, fault: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some tools print the variables of every frame. Ours hold neither records nor exact sums when an error leaves them."""
+    """Some tools print the variables of every frame. Ours hold neither records nor exact sums when
+    an error leaves them.
+    """
     if part is not None:
         monkeypatch.setattr(publish, part, fault)
     ledger = Ledger(tmp_path / "b.db")
     ledger.set_limit("d", pure("0.1" if part is None else "1"))
-    settings: dict[str, Any] = {"column": "x", "family": families.Exponential(), "bounds": Bounds(0, 5000, outside="clamp")}
-    settings |= {"epsilon": "0.5", "ledger": ledger.path, "dataset": "d", "out": tmp_path / "r.json", "by": "y", "groups": ["a"]}
+    settings: dict[str, Any] = {
+        "column": "x",
+        "family": families.Exponential(),
+        "bounds": Bounds(0, 5000, outside="clamp"),
+    }
+    settings |= {
+        "epsilon": "0.5",
+        "ledger": ledger.path,
+        "dataset": "d",
+        "out": tmp_path / "r.json",
+        "by": "y",
+        "groups": ["a"],
+    }
     try:
         noisewise.release(frame(), sizes="public", **settings)
     except BaseException as error:
-        said = "".join(traceback.TracebackException.from_exception(error, capture_locals=True).format())
+        said = "".join(
+            traceback.TracebackException.from_exception(error, capture_locals=True).format()
+        )
     assert "publish.py" in said
     assert_silent(said.encode())
     assert f"{sum(NUMBERS):.3f}" not in said

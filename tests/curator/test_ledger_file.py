@@ -1,4 +1,6 @@
-"""The ledger's file: a paid spend stays, whatever is renamed, linked, copied, put back or left beside it by a killed process."""
+"""The ledger's file: a paid spend stays, whatever is renamed, linked, copied, put back or left
+beside it by a killed process.
+"""
 
 import fcntl
 import os
@@ -29,8 +31,11 @@ CREATE TABLE spends (position INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, data
                      unit TEXT NOT NULL DEFAULT '');
 CREATE TRIGGER spends_stay BEFORE DELETE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never deleted'); END;
 CREATE TRIGGER spends_hold BEFORE UPDATE ON spends BEGIN SELECT RAISE(ABORT, 'a spend is never changed'); END;
-INSERT INTO limits (dataset, amount, at) VALUES ('visits', '10', '2026-01-01T00:00:00.000000+00:00');"""
-KILLED = "INSERT INTO spends (id, dataset, amount, at, purpose, unit) VALUES ('killed', 'visits', '0.1', '2026', 'killed', ?)"
+INSERT INTO limits (dataset, amount, at) VALUES ('visits', '10', '2026-01-01T00:00:00.000000+00:00');"""  # noqa: E501
+KILLED = (
+    "INSERT INTO spends (id, dataset, amount, at, purpose, unit) VALUES ('killed', 'visits', "
+    "'0.1', '2026', 'killed', ?)"
+)
 
 
 @pytest.fixture(params=["made today", "of format 3"])
@@ -49,9 +54,11 @@ def beside(path: Path) -> Path:
 
 
 def killed_while_the_journal_goes(path: Path) -> bytes:
-    """A spend through SQLite whose process dies as the journal is removed: all is written, and the journal is there still.
+    """A spend through SQLite whose process dies as the journal is removed: all is written, and the
+    journal is there still.
 
-    With synchronous = OFF the journal is complete as soon as the rows are changed, and a copy of it is what stays.
+    With synchronous = OFF the journal is complete as soon as the rows are changed, and a copy of it
+    is what stays.
     """
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
@@ -82,7 +89,9 @@ def moved_and_back(path: Path) -> str:
 
 
 def backed_up_and_put_back(path: Path) -> str:
-    """A copy is made elsewhere and used there, the original is lost, and the copy is put where the old journal lies."""
+    """A copy is made elsewhere and used there, the original is lost, and the copy is put where the
+    old journal lies.
+    """
     copy = path.with_name("copy.db")
     shutil.copy(path, copy)
     spend = Ledger(copy).spend("visits", pure(1), UNIT, "paid")
@@ -99,17 +108,23 @@ def through_a_symbolic_link(path: Path) -> str:
     return spend
 
 
-@pytest.mark.parametrize("way", [renamed, moved_and_back, backed_up_and_put_back, through_a_symbolic_link])
+@pytest.mark.parametrize(
+    "way", [renamed, moved_and_back, backed_up_and_put_back, through_a_symbolic_link]
+)
 def test_an_old_journal_takes_no_spend_back(way: Callable[[Path], str], path: Path) -> None:
     killed_while_the_journal_goes(path)
     spend = way(path)
     spends = {entry.spend for entry in Ledger(path).history() if entry.spend}
     assert spend in spends
     Ledger(path).spend("visits", pure(1), UNIT, "another")
-    assert Ledger(path).accounts()[0].spent in (Decimal("2.1"), Decimal(2))  # what the killed process wrote may count
+    # what the killed process wrote may count
+    assert Ledger(path).accounts()[0].spent in (Decimal("2.1"), Decimal(2))
     assert not beside(path).exists()
-    with closing(sqlite3.connect(path)) as connection:  # whoever looks at it by other means finds the same
-        assert connection.execute("SELECT count(*) FROM spends WHERE id = ?", (spend,)).fetchone() == (1,)
+    # whoever looks at it by other means finds the same
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute(
+            "SELECT count(*) FROM spends WHERE id = ?", (spend,)
+        ).fetchone() == (1,)
 
 
 def test_a_second_hard_link_is_refused_and_nothing_is_lost(path: Path) -> None:
@@ -141,11 +156,16 @@ def in_between(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> It
 
 
 @pytest.mark.parametrize("act", ["rename", "link"])
-def test_another_name_at_the_last_instant_releases_nothing(act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_name_at_the_last_instant_releases_nothing(
+    act: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The other name has the ledger without the spend, so whoever asked for it must not get it."""
     path, other = tmp_path / "budget.db", tmp_path / "other.db"
     Ledger(path).set_limit("visits", pure(10))
-    with in_between(monkeypatch, lambda: getattr(os, act)(path, other)), pytest.raises(LedgerError, match="renamed or linked"):
+    with (
+        in_between(monkeypatch, lambda: getattr(os, act)(path, other)),
+        pytest.raises(LedgerError, match="renamed or linked"),
+    ):
         Ledger(path).spend("visits", pure(1), UNIT, "refused")
     assert Ledger(other).accounts()[0].spent == 0
     other.rename(path)
@@ -156,7 +176,10 @@ def test_another_name_at_the_last_instant_releases_nothing(act: str, tmp_path: P
 def test_who_waits_for_a_ledger_takes_the_one_that_has_the_name_then(tmp_path: Path) -> None:
     path = tmp_path / "budget.db"
     Ledger(path).set_limit("visits", pure(1000))
-    waiting = [threading.Thread(target=Ledger(path).spend, args=("visits", pure(1), UNIT, "thread")) for _ in range(12)]
+    waiting = [
+        threading.Thread(target=Ledger(path).spend, args=("visits", pure(1), UNIT, "thread"))
+        for _ in range(12)
+    ]
     with open(path, "r+b") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         for thread in waiting:
@@ -168,11 +191,19 @@ def test_who_waits_for_a_ledger_takes_the_one_that_has_the_name_then(tmp_path: P
     assert os.listdir(tmp_path) == ["budget.db"]
 
 
-def test_a_process_that_holds_it_through_sqlite_is_waited_for(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_holds_it_through_sqlite_is_waited_for(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ledger_module, "BUSY_SECONDS", 0.2)
-    code = "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); c.execute('BEGIN IMMEDIATE'); print(1, flush=True); input()"
+    code = (
+        "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "c.execute('BEGIN IMMEDIATE'); print(1, flush=True); input()"
+    )
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as other:
         assert other.stdout is not None
         other.stdout.readline()
@@ -184,7 +215,9 @@ def test_a_process_that_holds_it_through_sqlite_is_waited_for(path: Path, monkey
 
 
 def test_an_older_ledger_that_was_left_half_written(tmp_path: Path) -> None:
-    """The killed process had written some of its pages. SQLite can settle that, but only a person knows whether it may."""
+    """The killed process had written some of its pages. SQLite can settle that, but only a person
+    knows whether it may.
+    """
     path = tmp_path / "budget.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.executescript(FORMAT_3)
@@ -192,7 +225,9 @@ def test_an_older_ledger_that_was_left_half_written(tmp_path: Path) -> None:
     before = path.read_bytes()
     journal = killed_while_the_journal_goes(path)
     after = path.read_bytes()
-    changed = [at for at in range(0, len(after), size) if before[at : at + size] != after[at : at + size]]
+    changed = [
+        at for at in range(0, len(after), size) if before[at : at + size] != after[at : at + size]
+    ]
     assert len(changed) == 3  # the header, the spends, and the index of their ids
     path.write_bytes(after[: changed[-1]] + before[changed[-1] :])
     beside(path).write_bytes(journal)
@@ -224,7 +259,11 @@ def test_the_new_file_keeps_the_permissions_of_the_old_one(path: Path) -> None:
     before = path.stat()
     Ledger(path).spend("visits", pure(1), UNIT, "paid")
     after = path.stat()
-    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert (after.st_mode, after.st_uid, after.st_gid) == (
+        before.st_mode,
+        before.st_uid,
+        before.st_gid,
+    )
     assert after.st_ino != before.st_ino
 
 

@@ -1,4 +1,6 @@
-"""Every kind of release that the curator makes is read back; one field that contradicts the others, or means nothing, is refused."""
+"""Every kind of release that the curator makes is read back; one field that contradicts the others,
+or means nothing, is refused.
+"""
 
 import copy
 import json
@@ -33,8 +35,18 @@ WHOM: dict[str, dict[str, Any]] = {
     "add": {"neighbours": "add_remove"},
     "add people": {"neighbours": "add_remove", "records_per_person": 2},
     "public groups": {"by": "g", "groups": ["a", "b", "z"], "sizes": "public"},
-    "released groups": {"by": "g", "groups": ["a", "b", "z"], "sizes": "released", "records_per_person": 2},
-    "added groups": {"by": "g", "groups": ["a", "b"], "sizes": "released", "neighbours": "add_remove"},
+    "released groups": {
+        "by": "g",
+        "groups": ["a", "b", "z"],
+        "sizes": "released",
+        "records_per_person": 2,
+    },
+    "added groups": {
+        "by": "g",
+        "groups": ["a", "b"],
+        "sizes": "released",
+        "neighbours": "add_remove",
+    },
 }
 
 
@@ -44,7 +56,9 @@ def made(case: Case, whom: str, cost: str, folder: Path, bounds: Any) -> list[no
     book.set_limit("d", pure(1000) if cost.endswith("epsilon") else concentrated(1000))
     out = folder / f"{len(list(folder.iterdir()))}.jsonl"
     settings = {"column": "x", "family": case.family, "bounds": bounds} | COSTS[cost] | WHOM[whom]
-    got: Any = noisewise.release(FRAME, **settings, ledger=book.path, dataset="d", description="Größe", out=out)
+    got: Any = noisewise.release(
+        FRAME, **settings, ledger=book.path, dataset="d", description="Größe", out=out
+    )
     releases = got if isinstance(got, list) else [got]
     assert [parse(one.to_json()) for one in releases] == releases
     assert (load_many(out) if "by" in WHOM[whom] else [noisewise.load(out)]) == releases
@@ -59,7 +73,9 @@ def test_every_kind_is_read_back(case: Case, whom: str, cost: str, tmp_path: Pat
         for bounds in case.bounds(outside)[:2]:
             made(case, whom, cost, tmp_path, bounds)
         if case.intervals and "by" not in WHOM[whom]:
-            wanted = PrivateBounds(*case.intervals[0], epsilon="0.0123", quantiles=(0, 1), outside=outside)  # type: ignore[arg-type]
+            wanted = PrivateBounds(
+                *case.intervals[0], epsilon="0.0123", quantiles=(0, 1), outside=outside
+            )  # type: ignore[arg-type]
             made(case, whom, cost, tmp_path, wanted)
         if not case.intervals:
             break
@@ -83,7 +99,10 @@ WRONG: dict[str, list[Any]] = {
     "dataset": [None, 3],
     "group": [None, {"by": "g", "name": "a"}, {"by": "g"}],
     "bounds": [None, {"lower": 0.0, "upper": 9.0, "outside": "clamp"}],
-    "count": [None, {"value": 1.0, "noise": {"kind": "discrete_laplace", "scale": [1.0], "step": [1.0]}}],
+    "count": [
+        None,
+        {"value": 1.0, "noise": {"kind": "discrete_laplace", "scale": [1.0], "step": [1.0]}},
+    ],
     "count.value": [None, "1"],
     "count.noise.kind": ["laplace", "gaussian", "discrete_laplace", "discrete_gaussian"],
     "count.noise.scale": [2.0, 0.5, 1.000001, 0.0, -1.0],
@@ -98,18 +117,47 @@ WRONG: dict[str, list[Any]] = {
     "privacy.total_rho": ["0.001", "1000", None, "0"],
     "privacy.neighbours": ["banana", "move", "", "replace_one", "add_remove"],
     "privacy.records_per_person": [0, -1, 7, 10**7, True, 1.0],
-    "privacy.unit": ["banana", "", "one record", "one record, within its group", "one record, of whatever group", "one person with at most 3 records"],
+    "privacy.unit": [
+        "banana",
+        "",
+        "one record",
+        "one record, within its group",
+        "one record, of whatever group",
+        "one person with at most 3 records",
+    ],
     "privacy.sensitivity": [2.0, 0.5, 1.000001, 0.0, -1.0],
     "privacy.count_sensitivity": [-1.0, 0.0, 0.5, 2.0, 1.000001, None],
     "privacy.bounds_epsilon": ["0.001", "0", "-1", "1000", None],
-    "privacy.quantiles": [[0.9, 0.1], [0.1, 0.1], [-0.1, 0.9], [0.1, 1.1], [0.1], [0.1, 0.5, 0.9], None, []],
-    "privacy.spend": ["s", "", "01234567-89AB-4def-8123-456789abcdef", "{01234567-89ab-4def-8123-456789abcdef}"],
-}  # fmt: skip
-LISTS = ("noise.scale", "noise.step", "count.noise.scale", "count.noise.step", "privacy.sensitivity")
+    "privacy.quantiles": [
+        [0.9, 0.1],
+        [0.1, 0.1],
+        [-0.1, 0.9],
+        [0.1, 1.1],
+        [0.1],
+        [0.1, 0.5, 0.9],
+        None,
+        [],
+    ],
+    "privacy.spend": [
+        "s",
+        "",
+        "01234567-89AB-4def-8123-456789abcdef",
+        "{01234567-89ab-4def-8123-456789abcdef}",
+    ],
+}
+LISTS = (
+    "noise.scale",
+    "noise.step",
+    "count.noise.scale",
+    "count.noise.step",
+    "privacy.sensitivity",
+)
 
 
 def variants(content: dict[str, Any], key: str) -> list[Any]:
-    """The wrong values of a field. Those of a list of numbers are factors: of each of its numbers alone, and of all of them."""
+    """The wrong values of a field. Those of a list of numbers are factors: of each of its numbers
+    alone, and of all of them.
+    """
     *path, last = key.split(".")
     held: Any = content
     for part in path:
@@ -121,10 +169,16 @@ def variants(content: dict[str, Any], key: str) -> list[Any]:
         numbers = there if isinstance(there, list) else [there]
         factors = [factor for factor in WRONG[key] if factor is not None]
         found: list[Any] = [
-            [x * f if i in (j, None) else x for j, x in enumerate(numbers)] for f in factors for i in (*range(len(numbers)), None)
+            [x * f if i in (j, None) else x for j, x in enumerate(numbers)]
+            for f in factors
+            for i in (*range(len(numbers)), None)
         ]
         found += [numbers + numbers, [], [str(numbers[0])]]
-        return [one[0] for one in found if len(one) == 1] + [None] if key == "privacy.count_sensitivity" else found
+        return (
+            [one[0] for one in found if len(one) == 1] + [None]
+            if key == "privacy.count_sensitivity"
+            else found
+        )
     return [value for value in WRONG[key] if value != there or type(value) is not type(there)]
 
 
@@ -147,7 +201,8 @@ def refused(text: str) -> bool:
     return False
 
 
-# What is no contradiction: these files are releases too, of another column, dataset, group or bounds.
+# What is no contradiction: these files are releases too, of another column, dataset, group or
+# bounds.
 def possible(content: dict[str, Any], key: str, value: Any) -> bool:
     privacy = content["privacy"]
     if key == "dataset":
@@ -167,7 +222,9 @@ def possible(content: dict[str, Any], key: str, value: Any) -> bool:
 def test_one_wrong_field_is_refused(kind: str, whom: str, cost: str, tmp_path: Path) -> None:
     if kind == "private" and "by" in WHOM[whom]:
         pytest.skip("private bounds do not go with groups")
-    case = next(case for case in CASES if case.family.kind == ("exponential" if kind == "private" else kind))
+    case = next(
+        case for case in CASES if case.family.kind == ("exponential" if kind == "private" else kind)
+    )
     bounds: Any = case.bounds("clamp")[0] if case.intervals else None
     if kind == "private":
         bounds = PrivateBounds(0, 9, epsilon="0.0123", outside="redact")
@@ -180,7 +237,8 @@ def test_one_wrong_field_is_refused(kind: str, whom: str, cost: str, tmp_path: P
             tried += 1
             assert refused(put(content, key, value)), f"{key} = {value!r} was read"
     assert tried > 60
-    assert parse(put(content, "description", "another")).description == "another"  # the way of changing is sound
+    # the way of changing is sound
+    assert parse(put(content, "description", "another")).description == "another"
 
 
 @pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
@@ -201,15 +259,21 @@ def test_one_wrong_field_of_an_earlier_file_is_refused(path: Path) -> None:
 
 def test_a_statistic_between_lattice_points_is_refused(tmp_path: Path) -> None:
     case = next(case for case in CASES if case.family == families.Poisson())
-    content = json.loads(made(case, "replace", "epsilon", tmp_path, Bounds(0, 8, outside="clamp"))[0].to_json())
+    content = json.loads(
+        made(case, "replace", "epsilon", tmp_path, Bounds(0, 8, outside="clamp"))[0].to_json()
+    )
     with pytest.raises(ReleaseFormatError, match="whole number of lattice steps"):
         parse(put(content, "statistic", [content["statistic"][0] + 0.5]))
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.3", "1", "7", "60"])
 @pytest.mark.parametrize("delta", ["1e-3", "1e-6", "1e-12", "1e-80"])
-def test_the_epsilon_that_a_rho_implies_is_the_one_that_opendp_certifies(epsilon: str, delta: str) -> None:
-    """rho has six digits; where epsilon is far below delta's reach, there is no conversion to check."""
+def test_the_epsilon_that_a_rho_implies_is_the_one_that_opendp_certifies(
+    epsilon: str, delta: str
+) -> None:
+    """rho has six digits; where epsilon is far below delta's reach, there is no conversion to
+    check.
+    """
     try:
         rho = concentrated_within(Decimal(epsilon), Decimal(delta)).amount
     except noisewise.errors.UnsupportedCombination:  # type: ignore[attr-defined]

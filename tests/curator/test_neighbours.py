@@ -1,4 +1,6 @@
-"""Nothing but the noise depends on a record: pairs of neighbouring tables through the command line and through pandas."""
+"""Nothing but the noise depends on a record: pairs of neighbouring tables through the command line
+and through pandas.
+"""
 
 import datetime
 import decimal
@@ -74,10 +76,25 @@ COMMANDS = {
 }
 
 
-def outcome(path: Path, out: Path, command: str, capsys: pytest.CaptureFixture[str]) -> tuple[Any, ...]:
+def outcome(
+    path: Path, out: Path, command: str, capsys: pytest.CaptureFixture[str]
+) -> tuple[Any, ...]:
     """Everything that a person or a script can see of a release, but for the noisy numbers."""
     out.unlink(missing_ok=True)
-    status = run(["release", str(path), "--column", "x", *COMMANDS[command], "--epsilon", "1", "--no-ledger", "--out", str(out)])
+    status = run(
+        [
+            "release",
+            str(path),
+            "--column",
+            "x",
+            *COMMANDS[command],
+            "--epsilon",
+            "1",
+            "--no-ledger",
+            "--out",
+            str(out),
+        ]
+    )
     seen = capsys.readouterr()
     content = json.loads(out.read_text()) if out.exists() else None
     if content is not None:
@@ -103,11 +120,16 @@ def test_one_changed_value_in_a_csv_changes_nothing_visible(
     assert base[0] == 0
     for value in CHANGED:
         changed = [*rows[:17], f"17,{value},z", *rows[18:]]
-        assert outcome(write(tmp_path / "t.csv", changed), tmp_path / "o.json", command, capsys) == base, value[:40]
+        assert (
+            outcome(write(tmp_path / "t.csv", changed), tmp_path / "o.json", command, capsys)
+            == base
+        ), value[:40]
 
 
 @pytest.mark.parametrize("position", [0, LONG - 1], ids=["early", "late"])
-def test_one_changed_value_early_or_late_in_a_long_csv(position: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_changed_value_early_or_late_in_a_long_csv(
+    position: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     rows = [f"{i},{i % 50},z" for i in range(LONG)]
     base = outcome(write(tmp_path / "t.csv", rows), tmp_path / "o.json", "normal-clamp", capsys)
     assert base[0] == 0
@@ -115,7 +137,10 @@ def test_one_changed_value_early_or_late_in_a_long_csv(position: int, tmp_path: 
     for value in ("", "abc", "1e999", "2024-01-01", "true", "0.5", "x" * 3_000_000):
         changed = list(rows)
         changed[position] = f"{position},{value},z"
-        assert outcome(write(tmp_path / "t.csv", changed), tmp_path / "o.json", "normal-clamp", capsys) == base, value[:40]
+        assert (
+            outcome(write(tmp_path / "t.csv", changed), tmp_path / "o.json", "normal-clamp", capsys)
+            == base
+        ), value[:40]
 
 
 OBJECTS = [
@@ -166,28 +191,38 @@ BASES = {
 
 @pytest.mark.parametrize("base", BASES)
 def test_one_changed_value_in_pandas_moves_no_other_record(base: str) -> None:
-    """Whatever dtype the change gives the column, n stands and the sums move by at most the sensitivity."""
+    """Whatever dtype the change gives the column, n stands and the sums move by at most the
+    sensitivity.
+    """
     before = pd.DataFrame({"x": BASES[base]})
-    unchanged = [Held.open(before, "x", family).sums(lattice_for(family, bounds))[0] for family, bounds in SETTINGS]
+    unchanged = [
+        Held.open(before, "x", family).sums(lattice_for(family, bounds))[0]
+        for family, bounds in SETTINGS
+    ]
     for value in OBJECTS:
         values = list(BASES[base])
         values[2] = value
         frames = [pd.DataFrame({"x": pd.Series(values, dtype=object)})]
-        if not (isinstance(value, str) and value == "\ud800"):  # pandas itself refuses a column of text with it
+        # pandas itself refuses a column of text with it
+        if not (isinstance(value, str) and value == "\ud800"):
             frames.append(pd.DataFrame({"x": values}))
         for after in frames:
             for (family, bounds), (n0, s0) in zip(SETTINGS, unchanged, strict=True):
                 lattice = lattice_for(family, bounds)
                 n1, s1 = Held.open(after, "x", family).sums(lattice)[0]
                 assert n0 == n1 == 5
-                assert sum(abs(a - b) for a, b in zip(s0, s1, strict=True)) <= sensitivity.l1(lattice), (
+                assert sum(abs(a - b) for a, b in zip(s0, s1, strict=True)) <= sensitivity.l1(
+                    lattice
+                ), (
                     value,
                     after.dtypes,
                     family,
                 )
 
 
-@pytest.mark.parametrize("value", OBJECTS, ids=lambda v: str(v)[:20].encode("unicode_escape").decode())
+@pytest.mark.parametrize(
+    "value", OBJECTS, ids=lambda v: str(v)[:20].encode("unicode_escape").decode()
+)
 def test_one_changed_value_in_pandas_changes_nothing_visible(value: object) -> None:
     def visible(values: list[Any]) -> tuple[Any, ...]:
         made = noisewise.release(
@@ -251,9 +286,24 @@ def test_a_signalling_nan_is_missing() -> None:
 
 
 def test_private_bounds_never_raise_whatever_the_records(tmp_path: Path) -> None:
-    for values in ([], [None] * 5, [1e308] * 5, [-math.inf] * 4, ["x"], [3.0] * 50, [math.nan, 5.0]):
+    for values in (
+        [],
+        [None] * 5,
+        [1e308] * 5,
+        [-math.inf] * 4,
+        ["x"],
+        [3.0] * 50,
+        [math.nan, 5.0],
+    ):
         for family in (families.Normal(), families.Poisson()):
             bounds = PrivateBounds(0, 100, epsilon=0.1, outside="redact")
-            made = noisewise.release(pd.DataFrame({"x": values}), column="x", family=family, bounds=bounds, epsilon=1, ledger=None)
+            made = noisewise.release(
+                pd.DataFrame({"x": values}),
+                column="x",
+                family=family,
+                bounds=bounds,
+                epsilon=1,
+                ledger=None,
+            )
             assert made.bounds is not None
             assert 0 <= made.bounds.lower < made.bounds.upper <= 100

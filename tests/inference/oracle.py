@@ -1,4 +1,6 @@
-"""The reference posteriors of tests/oracle/cases.json: brute-force simulation, weighted by the noise."""
+"""The reference posteriors of tests/oracle/cases.json: brute-force simulation, weighted by the
+noise.
+"""
 
 import json
 from pathlib import Path
@@ -10,17 +12,25 @@ import noisewise
 from noisewise import Bounds, Release, families, noise, priors
 from noisewise.inference.posterior import Posterior
 
-CASES: list[dict[str, Any]] = json.loads((Path(__file__).parents[1] / "oracle" / "cases.json").read_text())
+CASES: list[dict[str, Any]] = json.loads(
+    (Path(__file__).parents[1] / "oracle" / "cases.json").read_text()
+)
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def release_of(case: dict[str, Any]) -> Release:
     fields = dict(case["family"])
     kind = fields.pop("kind")
-    family = families.Categorical(fields["k"]) if kind == "categorical" else families.REGISTRY[kind](**fields)
+    family = (
+        families.Categorical(fields["k"])
+        if kind == "categorical"
+        else families.REGISTRY[kind](**fields)
+    )
     bounds = None if case["bounds"] is None else Bounds(**case["bounds"])
     law = noise.REGISTRY[case["noise"]["kind"]](case["noise"]["scale"])
-    return noisewise.observe(family=family, n=case["n"], statistic=case["released"], noise=law, bounds=bounds)
+    return noisewise.observe(
+        family=family, n=case["n"], statistic=case["released"], noise=law, bounds=bounds
+    )
 
 
 def prior_of(case: dict[str, Any]) -> priors.Prior:
@@ -29,7 +39,9 @@ def prior_of(case: dict[str, Any]) -> priors.Prior:
 
 
 def misses(posterior: Posterior, case: dict[str, Any]) -> list[tuple[float, float, float, float]]:
-    """For each number: error of the mean, of the sd (relative), of the quantiles, and the case's Monte Carlo error, in sds."""
+    """For each number: error of the mean, of the sd (relative), of the quantiles, and the case's
+    Monte Carlo error, in sds.
+    """
     out = []
     for title, reference in case["posterior"].items():
         name, _, index = title.partition("[")

@@ -1,4 +1,6 @@
-"""A categorical's counts summed over by convolution: against every table, closed forms, and the chain."""
+"""A categorical's counts summed over by convolution: against every table, closed forms, and the
+chain.
+"""
 
 import itertools
 
@@ -20,7 +22,9 @@ def enumerated(y, law, a, n, n_prior=None):  # type: ignore[no-untyped-def]
     """Mean, sd, and distribution function of each probability, from all tables of counts."""
     k = len(a)
     if n is None:
-        tables = np.stack(np.meshgrid(*[np.arange(TABLES + 1.0)] * k, indexing="ij"), axis=-1).reshape(-1, k)
+        tables = np.stack(
+            np.meshgrid(*[np.arange(TABLES + 1.0)] * k, indexing="ij"), axis=-1
+        ).reshape(-1, k)
     else:
         some = (t for t in itertools.product(range(n + 1), repeat=k - 1) if sum(t) <= n)
         tables = np.array([(*t, n - sum(t)) for t in some], dtype=float)
@@ -37,7 +41,9 @@ def enumerated(y, law, a, n, n_prior=None):  # type: ignore[no-untyped-def]
     weight /= weight.sum()
     share = (a + tables) / (total + size)[:, None]
     mean = weight @ share
-    variance = weight @ (share * (1 - share) / (total + size + 1)[:, None]) + weight @ (share - mean) ** 2
+    variance = (
+        weight @ (share * (1 - share) / (total + size + 1)[:, None]) + weight @ (share - mean) ** 2
+    )
 
     def cdf(j, x):  # type: ignore[no-untyped-def]
         return weight @ special.betainc(a[j] + tables[:, j], total - a[j] + size - tables[:, j], x)
@@ -47,12 +53,20 @@ def enumerated(y, law, a, n, n_prior=None):  # type: ignore[no-untyped-def]
 
 def inferred(y, law, a, n, n_prior=None, **settings):  # type: ignore[no-untyped-def]
     known = {} if n is None else {"n": n}
-    release = noisewise.observe(family=families.Categorical(len(a)), statistic=y, noise=law, **known)
+    release = noisewise.observe(
+        family=families.Categorical(len(a)), statistic=y, noise=law, **known
+    )
     return noisewise.infer(release, priors.Dirichlet(a), n_prior=n_prior, **settings)
 
 
-LAWS = [noise.Laplace(1.5), noise.DiscreteLaplace(3.0, 1.0), noise.Gaussian(2.0), noise.DiscreteGaussian(1.0, 1.0),
-        noise.DiscreteLaplace(3.0, 4.0), noise.DiscreteGaussian(4.0, 3.0)]  # fmt: skip
+LAWS = [
+    noise.Laplace(1.5),
+    noise.DiscreteLaplace(3.0, 1.0),
+    noise.Gaussian(2.0),
+    noise.DiscreteGaussian(1.0, 1.0),
+    noise.DiscreteLaplace(3.0, 4.0),
+    noise.DiscreteGaussian(4.0, 3.0),
+]
 CASES = [
     ((7.0, 5.0), (1.0, 1.0), 12),
     ((7.0, 1.0, -2.0), (0.001, 0.02, 50.0), 12),
@@ -67,7 +81,9 @@ CASES = [
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(("y", "a", "n"), CASES)
 def test_known_n_against_every_table(y, a, n, law) -> None:
-    """Means and sds to rounding; the distribution function at the reported quantiles to what merging Betas costs."""
+    """Means and sds to rounding; the distribution function at the reported quantiles to what
+    merging Betas costs.
+    """
     y = np.round(np.array(y) / law.steps[0]) * law.steps[0] if law.discrete else np.array(y) + 0.3
     mean, sd, cdf = enumerated(y, law, np.array(a), n)
     posterior = inferred(y, law, a, n)
@@ -80,11 +96,18 @@ def test_known_n_against_every_table(y, a, n, law) -> None:
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 @pytest.mark.parametrize(
-    ("y", "a"), [((6.0, -2.0, 3.0), (0.3, 1.0, 5.0)), ((1.0, 0.0, 9.0), (0.01, 0.05, 0.3)), ((4.0, 9.0), (2.0, 20.0))]
+    ("y", "a"),
+    [
+        ((6.0, -2.0, 3.0), (0.3, 1.0, 5.0)),
+        ((1.0, 0.0, 9.0), (0.01, 0.05, 0.3)),
+        ((4.0, 9.0), (2.0, 20.0)),
+    ],
 )
 @pytest.mark.parametrize("n_prior", [None, priors.Gamma(9, 1.0)])
 def test_unknown_n_against_every_table(y, a, law, n_prior) -> None:
-    """Tables of up to 40 in each category, and a prior of n or none. Wider laws would need more: their prior is proper."""
+    """Tables of up to 40 in each category, and a prior of n or none. Wider laws would need more:
+    their prior is proper.
+    """
     if n_prior is None and law.scales[0] > 2:
         n_prior = priors.Gamma(3, 0.5)
     y = np.round(np.array(y) / law.steps[0]) * law.steps[0] if law.discrete else np.array(y) + 0.3
@@ -111,7 +134,9 @@ def test_medians_of_two_categories_sum_to_one() -> None:
 
 
 def test_far_noise_leaves_the_prior() -> None:
-    """With noise of scale 10^150 the posterior is the prior: Beta(2, 3), and Dirichlet margins of five."""
+    """With noise of scale 10^150 the posterior is the prior: Beta(2, 3), and Dirichlet margins of
+    five.
+    """
     for n in (30, 1000):
         q = inferred((5.0, -7.0), noise.Laplace(1e150), (2.0, 3.0), n).quantile("probabilities", Q)
         assert q[:, 0] == pytest.approx(stats.beta.ppf(Q, 2, 3), abs=2e-3)
@@ -124,24 +149,41 @@ def test_no_noise_to_speak_of_is_conjugate() -> None:
     y, a = np.array([30.0, 12.0, 0.0]), np.array([0.5, 2.0, 0.1])
     q = inferred(y, noise.Laplace(0.01), a, 42).quantile("probabilities", Q)
     for j in range(3):
-        assert q[:, j] == pytest.approx(stats.beta.ppf(Q, a[j] + y[j], (a + y).sum() - a[j] - y[j]), rel=1e-3)
+        assert q[:, j] == pytest.approx(
+            stats.beta.ppf(Q, a[j] + y[j], (a + y).sum() - a[j] - y[j]), rel=1e-3
+        )
 
 
 @pytest.mark.parametrize(
     ("k", "n", "scale", "a"),
-    [(10, 1000, 4.0, 1.0), (10, 10**5, 20.0, 0.1), (10, 10**6, 1000.0, 1.0), (100, 10**5, 10.0, 0.5), (1000, 10**6, 20.0, 1.0)],
+    [
+        (10, 1000, 4.0, 1.0),
+        (10, 10**5, 20.0, 0.1),
+        (10, 10**6, 1000.0, 1.0),
+        (100, 10**5, 10.0, 0.5),
+        (1000, 10**6, 20.0, 1.0),
+    ],
 )
 def test_draws_agree_with_quantiles(rng, k, n, scale, a) -> None:
-    """Kolmogorov and Smirnov at seven quantiles; all categories share the false-alarm rate. 0.004 is for merging Betas."""
+    """Kolmogorov and Smirnov at seven quantiles; all categories share the false-alarm rate. 0.004
+    is for merging Betas.
+    """
     s = rng.multinomial(n, rng.dirichlet(np.full(k, a)))
-    posterior = inferred(s + rng.laplace(0, scale, k), noise.Laplace(scale), (a,) * k, n, draws=2000, seed=3)
+    posterior = inferred(
+        s + rng.laplace(0, scale, k), noise.Laplace(scale), (a,) * k, n, draws=2000, seed=3
+    )
     draws = posterior.draws["probabilities"]
     levels = np.array([0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98])
     share = (draws[None] <= posterior.quantile("probabilities", levels)[:, None, :]).mean(axis=1)
     critical = stats.kstwo.ppf(1 - FALSE_ALARM / k, len(draws))
     assert np.abs(share - levels[:, None]).max() < critical + 0.004
-    z = (draws.mean(axis=0) - posterior.mean("probabilities")) / posterior.sd("probabilities") * np.sqrt(len(draws))
-    assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / k / 2) + 0.5  # the mean's law is not quite normal at small a
+    z = (
+        (draws.mean(axis=0) - posterior.mean("probabilities"))
+        / posterior.sd("probabilities")
+        * np.sqrt(len(draws))
+    )
+    # the mean's law is not quite normal at small a
+    assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / k / 2) + 0.5
     assert draws.sum(axis=1) == pytest.approx(1)
 
 
@@ -169,7 +211,8 @@ def test_bins_agree_with_counts_one_by_one(monkeypatch, rng, k, scale, public) -
 def test_against_the_chain(monkeypatch, rng, k) -> None:
     """A long chain: means within 5 of its Monte Carlo errors (false alarms below 10^-6 each).
 
-    It is worth at least 40 000 draws, so an sd of a law with kurtosis 6 errs by 0.6 %: within 5 of that.
+    It is worth at least 40 000 draws, so an sd of a law with kurtosis 6 errs by 0.6 %: within 5 of
+    that.
     """
     monkeypatch.setattr(counts, "ERROR", 0.004)
     monkeypatch.setattr(counts, "MOST_WORK", 1 << 28)
@@ -183,9 +226,15 @@ def test_against_the_chain(monkeypatch, rng, k) -> None:
     assert sd == pytest.approx(posterior.sd("probabilities"), rel=0.03)
 
 
-@pytest.mark.parametrize("law", [noise.Laplace(16.0), noise.Gaussian(16.0), noise.Laplace(1e12), noise.Gaussian(1e150)], ids=str)
+@pytest.mark.parametrize(
+    "law",
+    [noise.Laplace(16.0), noise.Gaussian(16.0), noise.Laplace(1e12), noise.Gaussian(1e150)],
+    ids=str,
+)
 @pytest.mark.parametrize("n", [1000, 10**12, 2**62, None])
-@pytest.mark.parametrize("y", [(1e6,) * 4, (-1e6,) * 4, (4e17, 1e15, -1e12, 0.0), (3e11, 7e11, 1e9, 2.0)])
+@pytest.mark.parametrize(
+    "y", [(1e6,) * 4, (-1e6,) * 4, (4e17, 1e15, -1e12, 0.0), (3e11, 7e11, 1e9, 2.0)]
+)
 def test_absurd_releases_have_sane_posteriors(y, n, law) -> None:
     for a in (1.0, 1e6):
         posterior = inferred(y, law, (a,) * 4, n, draws=50, seed=1)
@@ -198,19 +247,29 @@ def test_absurd_releases_have_sane_posteriors(y, n, law) -> None:
 
 
 def test_a_sum_that_the_transform_cannot_reach_is_left_to_the_chain() -> None:
-    """Noise far below the step, and counts that contradict n: the sum's law has a gap of e^-100 there."""
+    """Noise far below the step, and counts that contradict n: the sum's law has a gap of e^-100
+    there.
+    """
     posterior = inferred((7.0, 13.0), noise.Gaussian(0.02), (1.0, 1.0), 15)
     mean, sd, _ = enumerated(np.array([7.0, 13.0]), noise.Gaussian(0.02), np.array([1.0, 1.0]), 15)
     assert posterior.mean("probabilities") == pytest.approx(mean, abs=0.05 * sd.max())
 
 
 def test_coarse_steps_in_the_chain(rng) -> None:
-    """Noise on a lattice of step 4: the chain over counts that were rounded to it, against every table."""
-    y, a, law = np.array([8.0, 4.0, -4.0]), np.array([0.7, 2.0, 1.0]), noise.DiscreteLaplace(3.0, 4.0)
+    """Noise on a lattice of step 4: the chain over counts that were rounded to it, against every
+    table.
+    """
+    y, a, law = (
+        np.array([8.0, 4.0, -4.0]),
+        np.array([0.7, 2.0, 1.0]),
+        noise.DiscreteLaplace(3.0, 4.0),
+    )
     for n in (11, None):
         n_prior = None if n else priors.Gamma(3, 0.3)
         mean, sd, _ = enumerated(y, law, a, n, n_prior)
-        chain = counts.sample([(y, None if n is None else float(n), law.broadcast(3))], a, rng, n_prior=n_prior)
+        chain = counts.sample(
+            [(y, None if n is None else float(n), law.broadcast(3))], a, rng, n_prior=n_prior
+        )
         found, found_sd = counts.betas(chain.counts, a).moments
         assert np.abs(found - mean).max() < 5 * counts.ERROR * sd.max()
         assert found_sd == pytest.approx(sd, rel=0.03)

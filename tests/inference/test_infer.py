@@ -18,27 +18,40 @@ def test_many_give_the_figures_of_a_loop(family, rng) -> None:
     if family == "bernoulli":
         prior = priors.Beta(2, 5)
         releases = [
-            noisewise.observe(family=families.Bernoulli(), n=int(n), statistic=float(n * 0.3 + k), noise=noise.Laplace(float(b)))
-            for k, (n, b) in enumerate(zip(10 ** rng.uniform(0, 12, 40), 10 ** rng.uniform(-1, 3, 40), strict=True))
+            noisewise.observe(
+                family=families.Bernoulli(),
+                n=int(n),
+                statistic=float(n * 0.3 + k),
+                noise=noise.Laplace(float(b)),
+            )
+            for k, (n, b) in enumerate(
+                zip(10 ** rng.uniform(0, 12, 40), 10 ** rng.uniform(-1, 3, 40), strict=True)
+            )
         ]
     elif family == "exponential":
         prior = priors.Gamma(3, 2)
         releases = [
             noisewise.observe(
-                family=families.Exponential(), n=int(n), statistic=float(n * 0.4), noise=noise.Laplace(float(b)),
+                family=families.Exponential(),
+                n=int(n),
+                statistic=float(n * 0.4),
+                noise=noise.Laplace(float(b)),
                 bounds=Bounds(0, 1.5, outside="redact"),
             )
             for n, b in zip(10 ** rng.uniform(0, 4, 25), 10 ** rng.uniform(-1, 2, 25), strict=True)
-        ]  # fmt: skip
+        ]
     else:
         prior = priors.NormalInverseGamma(0, 2, 4, 3)
         releases = [
             noisewise.observe(
-                family=families.Normal(), n=100, statistic=[float(s), 60.0], noise=noise.Laplace([3.0, 6.0]),
+                family=families.Normal(),
+                n=100,
+                statistic=[float(s), 60.0],
+                noise=noise.Laplace([3.0, 6.0]),
                 bounds=Bounds(-4, 4, outside="clamp"),
             )
             for s in (-20, 0, 30)
-        ]  # fmt: skip
+        ]
     many = noisewise.infer_many(releases, prior, seed=3)
     rows = many.table()
     for index, release in enumerate(releases):
@@ -52,10 +65,17 @@ def test_many_give_the_figures_of_a_loop(family, rng) -> None:
 
 
 def test_the_groups_of_many_do_not_share_their_randomness(monkeypatch) -> None:
-    """Solved in batches of one, two equal releases still get chains of their own; and a seed repeats them."""
+    """Solved in batches of one, two equal releases still get chains of their own; and a seed
+    repeats them.
+    """
     monkeypatch.setattr(infer_module, "BATCH", 1)
-    release = noisewise.observe(family=families.Categorical(3), n=30, statistic=[9.0, 9, 9], noise=noise.Laplace(3.0))
-    runs = [noisewise.infer_many([release] * 2, priors.Dirichlet([1] * 3), method="gibbs", seed=1) for _ in "ab"]
+    release = noisewise.observe(
+        family=families.Categorical(3), n=30, statistic=[9.0, 9, 9], noise=noise.Laplace(3.0)
+    )
+    runs = [
+        noisewise.infer_many([release] * 2, priors.Dirichlet([1] * 3), method="gibbs", seed=1)
+        for _ in "ab"
+    ]
     means = [[p.mean("probabilities")[0] for p in run] for run in runs]
     assert means[0][0] != means[0][1]
     assert means[0] == means[1]
@@ -65,7 +85,9 @@ def test_the_groups_of_many_do_not_share_their_randomness(monkeypatch) -> None:
 
 
 def test_one_prior_for_each_of_many() -> None:
-    release = noisewise.observe(family=families.Bernoulli(), n=0, statistic=0.0, noise=noise.Laplace(1.0))
+    release = noisewise.observe(
+        family=families.Bernoulli(), n=0, statistic=0.0, noise=noise.Laplace(1.0)
+    )
     many = noisewise.infer_many([release, release], [priors.Beta(1, 3), priors.Beta(6, 2)])
     assert [p.mean("probability") for p in many] == pytest.approx([0.25, 0.75], abs=1e-4)
 
@@ -110,15 +132,27 @@ GOOD = {"family": families.Bernoulli(), "n": 10, "statistic": 3.0, "noise": nois
         (lambda r: noisewise.infer(r, priors.Gamma(1, 1)), "takes a beta prior"),
         (lambda r: noisewise.infer(r, priors.Beta(1, 1), method="magic"), "unknown method"),
         (lambda r: noisewise.infer(r, priors.Beta(1, 1), draws=0), "draws must be"),
-        (lambda r: noisewise.infer(r, priors.Beta(1, 1), method="gibbs", variant="own"), "unknown variant"),
+        (
+            lambda r: noisewise.infer(r, priors.Beta(1, 1), method="gibbs", variant="own"),
+            "unknown variant",
+        ),
         (lambda r: noisewise.infer([r, r], priors.Beta(1, 1)), "given twice"),
         (lambda r: noisewise.infer([], priors.Beta(1, 1)), "no release"),
         (lambda r: noisewise.infer("wait.json", priors.Beta(1, 1)), "must be a noisewise release"),
         (lambda r: noisewise.infer_many([r], [priors.Beta(1, 1)] * 2), "2 priors for 1"),
-        (lambda r: noisewise.infer_many([r, "wait.json"], priors.Beta(1, 1)), "must be a noisewise release"),
-        (lambda r: noisewise.infer(r, priors.Beta([1.0], 1)), "alpha of the beta prior must be one number"),
+        (
+            lambda r: noisewise.infer_many([r, "wait.json"], priors.Beta(1, 1)),
+            "must be a noisewise release",
+        ),
+        (
+            lambda r: noisewise.infer(r, priors.Beta([1.0], 1)),
+            "alpha of the beta prior must be one number",
+        ),
         (lambda r: noisewise.infer(r, priors.Beta(1, 1)).mean("rate"), "no parameter 'rate'"),
-        (lambda r: noisewise.infer(r, priors.Beta(1, 1)).quantile("probability", 1.5), "between 0 and 1"),
+        (
+            lambda r: noisewise.infer(r, priors.Beta(1, 1)).quantile("probability", 1.5),
+            "between 0 and 1",
+        ),
     ],
 )
 def test_refusals_say_what_to_do(call, words) -> None:
@@ -132,16 +166,24 @@ def test_more_refusals() -> None:
     with pytest.raises(NoisewiseError, match="one dataset, 'visits'"):
         noisewise.infer([release, other], priors.Beta(1, 1))
     poisson = noisewise.observe(
-        family=families.Poisson(), n=10, statistic=3.0, noise=noise.Laplace(1.0), bounds=Bounds(0, 5, outside="clamp")
+        family=families.Poisson(),
+        n=10,
+        statistic=3.0,
+        noise=noise.Laplace(1.0),
+        bounds=Bounds(0, 5, outside="clamp"),
     )
     with pytest.raises(NoisewiseError, match="different families"):
         noisewise.infer([release, poisson], priors.Beta(1, 1))
     with pytest.raises(NoisewiseError, match="knows redacted records only"):
         noisewise.infer(poisson, priors.Gamma(1, 1), method="gibbs", variant="paper")
-    off = noisewise.observe(family=families.Bernoulli(), n=10, statistic=3.5, noise=noise.DiscreteLaplace(1.0, 1.0))
+    off = noisewise.observe(
+        family=families.Bernoulli(), n=10, statistic=3.5, noise=noise.DiscreteLaplace(1.0, 1.0)
+    )
     with pytest.raises(NoisewiseError, match="no multiple of the noise's step"):
         noisewise.infer(off, priors.Beta(1, 1))
-    three = noisewise.observe(family=families.Categorical(3), n=9, statistic=[3.0, 3, 3], noise=noise.Laplace(1.0))
+    three = noisewise.observe(
+        family=families.Categorical(3), n=9, statistic=[3.0, 3, 3], noise=noise.Laplace(1.0)
+    )
     with pytest.raises(NoisewiseError, match="needs 3 numbers"):
         noisewise.infer(three, priors.Dirichlet([1, 1]))
     with pytest.raises(NoisewiseError, match="does not serve the categorical"):
@@ -161,7 +203,7 @@ from noisewise import families, noise, priors
 release = noisewise.observe(family=families.Bernoulli(), n=100, statistic=30.0, noise=noise.Laplace(5.0))
 posterior = noisewise.infer(release, priors.Beta(1, 1))
 print(posterior.summary(), posterior.certificate.sentence)
-"""
+"""  # noqa: E501
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "probability" in done.stdout

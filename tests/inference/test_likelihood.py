@@ -1,4 +1,6 @@
-"""The exact likelihood against brute force: convolution of the record's law on a fine lattice, or of its probabilities."""
+"""The exact likelihood against brute force: convolution of the record's law on a fine lattice, or
+of its probabilities.
+"""
 
 import numpy as np
 import pytest
@@ -38,7 +40,8 @@ def on_lattice(family, theta, bounds, cells=CELLS):  # type: ignore[no-untyped-d
     inside = np.diff(cdf)
     step = (high - low) / cells
     if bounds.outside == "clamp":
-        # Atoms at the ends: half a cell off, so the lattice holds them at -1/2 and cells - 1/2 by doubling it.
+        # Atoms at the ends: half a cell off, so the lattice holds them at -1/2 and cells - 1/2 by
+        # doubling it.
         probability = np.zeros(2 * cells + 1)
         probability[1::2] = inside
         probability[0] += cdf[0]
@@ -59,9 +62,17 @@ CONTINUOUS = [
 ]
 
 
-@pytest.mark.parametrize(("family", "thetas", "bounds"), CONTINUOUS, ids=lambda v: getattr(v, "kind", getattr(v, "outside", "")))
+@pytest.mark.parametrize(
+    ("family", "thetas", "bounds"),
+    CONTINUOUS,
+    ids=lambda v: getattr(v, "kind", getattr(v, "outside", "")),
+)
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
-@pytest.mark.parametrize("law", [noise.Laplace(0.3), noise.Laplace(3.0), noise.Gaussian(0.3), noise.Gaussian(3.0)], ids=str)
+@pytest.mark.parametrize(
+    "law",
+    [noise.Laplace(0.3), noise.Laplace(3.0), noise.Gaussian(0.3), noise.Gaussian(3.0)],
+    ids=str,
+)
 def test_continuous_sums_against_convolution(family, thetas, bounds, n, law) -> None:
     for theta in thetas:
         origin, step, probability = on_lattice(family, theta, bounds)
@@ -70,7 +81,9 @@ def test_continuous_sums_against_convolution(family, thetas, bounds, n, law) -> 
         mean = (sums * s).sum()
         for y in (mean, mean + 1.3, mean - 2.1):
             wanted = np.log((sums * np.exp(law.log_density((y - s)[:, None])[:, 0])).sum())
-            evidence = gather([noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)])
+            evidence = gather(
+                [noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)]
+            )
             value, error = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
             assert value[0] == pytest.approx(wanted, abs=2e-4 + 3 * error[0])
             assert error[0] < 1e-3
@@ -94,7 +107,11 @@ NOISES = [
 ]
 
 
-@pytest.mark.parametrize(("family", "thetas", "bounds"), WHOLE, ids=lambda v: getattr(v, "kind", getattr(v, "outside", "")))
+@pytest.mark.parametrize(
+    ("family", "thetas", "bounds"),
+    WHOLE,
+    ids=lambda v: getattr(v, "kind", getattr(v, "outside", "")),
+)
 @pytest.mark.parametrize("n", [1, 2, 10, 300])
 @pytest.mark.parametrize("law", NOISES, ids=str)
 def test_whole_sums_against_convolution(family, thetas, bounds, n, law) -> None:
@@ -112,7 +129,9 @@ def test_whole_sums_against_convolution(family, thetas, bounds, n, law) -> None:
             terms = law.log_density((y - s)[:, None])[:, 0]
             with np.errstate(divide="ignore"):
                 wanted = np.logaddexp.reduce(terms + np.log(sums))
-            evidence = gather([noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)])
+            evidence = gather(
+                [noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)]
+            )
             value, _ = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
             if wanted > -600:  # beyond, the convolution's probabilities underflow
                 assert value[0] == pytest.approx(wanted, abs=3e-4), (theta, y)
@@ -122,36 +141,58 @@ def test_whole_sums_against_convolution(family, thetas, bounds, n, law) -> None:
 @pytest.mark.parametrize("theta", [1e-6, 0.01, 0.5])
 @pytest.mark.parametrize("b", [0.05, 3.0, 1e4, 1e7])
 def test_the_bernoulli_at_any_n(n, theta, b) -> None:
-    """Against the binomial, summed over its counts; where they are too many, against the normal, integrated."""
+    """Against the binomial, summed over its counts; where they are too many, against the normal,
+    integrated.
+    """
     sd = np.sqrt(n * theta * (1 - theta))
     y = np.round(n * theta + 0.7 * sd + 2)
     if sd < 2000:
-        s = np.arange(max(0.0, np.floor(n * theta - 12 * sd - 30)), min(n, np.ceil(n * theta + 12 * sd + 30)) + 1)
+        s = np.arange(
+            max(0.0, np.floor(n * theta - 12 * sd - 30)),
+            min(n, np.ceil(n * theta + 12 * sd + 30)) + 1,
+        )
         # SciPy's binomial loses 0.003 at n = 10^12; the Poisson is off by theta there.
-        log_mass, tolerance = (stats.poisson.logpmf(s, n * theta) if n > 10**8 else stats.binom.logpmf(s, n, theta)), 1e-4
+        log_mass, tolerance = (
+            (stats.poisson.logpmf(s, n * theta) if n > 10**8 else stats.binom.logpmf(s, n, theta)),
+            1e-4,
+        )
     else:  # skewness of the binomial is all that the normal misses
         wide = np.linspace(-10 * sd, 10 * sd, 400_001) + n * theta
-        near = y + b * np.concatenate([-np.geomspace(1e-3, 40, 20_000)[::-1], [0.0], np.geomspace(1e-3, 40, 20_000)])
+        near = y + b * np.concatenate(
+            [-np.geomspace(1e-3, 40, 20_000)[::-1], [0.0], np.geomspace(1e-3, 40, 20_000)]
+        )
         s = np.unique(np.clip(np.concatenate([wide, near]), 0, n))
         log_mass = stats.norm.logpdf(s, n * theta, sd) + np.log(np.gradient(s))
         tolerance = 3e-4 + 3 / sd
-        log_mass += np.log(1 / np.tanh(0.5 / b) / (2 * b))  # the noise is summed over whole numbers, not integrated
+        # the noise is summed over whole numbers, not integrated
+        log_mass += np.log(1 / np.tanh(0.5 / b) / (2 * b))
     wanted = np.logaddexp.reduce(log_mass - np.abs(y - s) / b - np.log(2 * b))
-    evidence = gather([noisewise.observe(family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(b))])
+    evidence = gather(
+        [noisewise.observe(family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(b))]
+    )
     value, _ = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
     assert value[0] == pytest.approx(wanted, abs=tolerance)
 
 
-@pytest.mark.parametrize(("n", "b", "y"), [(300, 45.8, 2.56), (300, 190.0, 3.0), (10**4, 521.0, 8240.0), (1000, 26.0, 0.9)])
+@pytest.mark.parametrize(
+    ("n", "b", "y"),
+    [(300, 45.8, 2.56), (300, 190.0, 3.0), (10**4, 521.0, 8240.0), (1000, 26.0, 0.9)],
+)
 def test_the_bernoulli_with_a_probability_next_to_0_or_1(n, b, y) -> None:
-    """There a sum is nearly certain: its harmonics fall, then stay. A series that stops where they fall is off by 1 % here."""
-    released = noisewise.observe(family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(b))
+    """There a sum is nearly certain: its harmonics fall, then stay. A series that stops where they
+    fall is off by 1 % here.
+    """
+    released = noisewise.observe(
+        family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(b)
+    )
     problem = Problem(families.Bernoulli(), (priors.Beta(2, 3),), (gather([released]),))
     psi = np.linspace(-30, 30, 121)
     found, error = problem.exact(psi, np.zeros(psi.size, dtype=np.int64))
     s = np.arange(n + 1.0)
     ways = special.gammaln(n + 1) - special.gammaln(s + 1) - special.gammaln(n - s + 1)
-    log_sum = ways + s * special.log_expit(psi)[:, None] + (n - s) * special.log_expit(-psi)[:, None]
+    log_sum = (
+        ways + s * special.log_expit(psi)[:, None] + (n - s) * special.log_expit(-psi)[:, None]
+    )
     wanted = special.logsumexp(log_sum - np.abs(y - s) / b, axis=1) - np.log(2 * b)
     assert np.abs(found - wanted).max() < 1e-5
     assert error.max() < 1e-5
@@ -160,7 +201,9 @@ def test_the_bernoulli_with_a_probability_next_to_0_or_1(n, b, y) -> None:
 @pytest.mark.parametrize("outside", ["clamp", "redact"])
 @pytest.mark.parametrize("n", [1, 2, 5, 60])
 def test_two_statistics_against_simulation(outside, n, rng) -> None:
-    """(x, x^2) of the normal: the mean of the noise density over simulated sums, within 6 of its standard errors."""
+    """(x, x^2) of the normal: the mean of the noise density over simulated sums, within 6 of its
+    standard errors.
+    """
     bounds, theta = Bounds(-1, 2, outside=outside), np.array([[0.4, 0.7]])
     family, size = families.Normal(), 400_000
     x = family.simulate(rng, np.repeat(theta, max(1, size // 100), axis=0), n * 100).reshape(-1, n)
@@ -170,9 +213,13 @@ def test_two_statistics_against_simulation(outside, n, rng) -> None:
         for y in (sums[0], sums.mean(axis=0) + np.array([1.0, -0.5])):
             density = np.exp(law.log_density(y - sums).sum(axis=1))
             error = density.std() / np.sqrt(len(density)) / density.mean()
-            evidence = gather([noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)])
+            evidence = gather(
+                [noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)]
+            )
             value, rest = evidence.exact(theta, np.zeros(1, dtype=int))
-            assert value[0] == pytest.approx(np.log(density.mean()), abs=6 * error + 1e-3 + min(rest[0], 0.01))
+            assert value[0] == pytest.approx(
+                np.log(density.mean()), abs=6 * error + 1e-3 + min(rest[0], 0.01)
+            )
 
 
 @pytest.mark.parametrize("law", ["laplace", "gaussian"])
@@ -195,7 +242,13 @@ def test_values_that_share_a_step(law) -> None:
     made = noise.Laplace(scale) if law == "laplace" else noise.Gaussian(scale)
     release = noisewise.observe(family=Tripled(), n=n, statistic=y, noise=made)
     s = np.arange(n + 1)
-    log_noise = stats.laplace.logpdf(y, 3 * s, scale) if law == "laplace" else stats.norm.logpdf(y, 3 * s, scale)
+    log_noise = (
+        stats.laplace.logpdf(y, 3 * s, scale)
+        if law == "laplace"
+        else stats.norm.logpdf(y, 3 * s, scale)
+    )
     value, error = gather([release]).exact(np.array([[p]]), np.zeros(1, dtype=int))
-    assert value[0] == pytest.approx(np.logaddexp.reduce(stats.binom.logpmf(s, n, p) + log_noise), abs=1e-6)
+    assert value[0] == pytest.approx(
+        np.logaddexp.reduce(stats.binom.logpmf(s, n, p) + log_noise), abs=1e-6
+    )
     assert error[0] < 1e-5

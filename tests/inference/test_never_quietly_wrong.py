@@ -42,12 +42,14 @@ def test_redacted_records_at_large_n_leave_both_explanations() -> None:
         bounds=Bounds(0, 60, outside="redact"),
     )
     posterior = noisewise.infer(release, priors.Gamma(2, 20))
-    rate = np.unique(np.concatenate([np.linspace(0.0102, 0.0107, 20_001), np.linspace(0.0740, 0.0758, 20_001)]))
+    rate = np.unique(
+        np.concatenate([np.linspace(0.0102, 0.0107, 20_001), np.linspace(0.0740, 0.0758, 20_001)])
+    )
     mean, variance = _redacted_exponential_moments(rate, 60.0)
     # The noise is a thousandth of the sum's own spread: normal, at this n.
-    log_density = stats.norm.logpdf(1.253e7, 1e6 * mean, np.sqrt(1e6 * variance + 2 * 120.0**2)) + stats.gamma.logpdf(
-        rate, 2, scale=1 / 20
-    )
+    log_density = stats.norm.logpdf(
+        1.253e7, 1e6 * mean, np.sqrt(1e6 * variance + 2 * 120.0**2)
+    ) + stats.gamma.logpdf(rate, 2, scale=1 / 20)
     low = rate < 0.05
     heights = np.exp(log_density - log_density.max())
     share = np.trapezoid(heights[low], rate[low]) / (
@@ -55,8 +57,11 @@ def test_redacted_records_at_large_n_leave_both_explanations() -> None:
     )
     draws = noisewise.infer(release, priors.Gamma(2, 20), draws=200_000, seed=1).draws["rate"]
     assert share == pytest.approx(0.08, abs=0.01)
-    assert (draws < 0.05).mean() == pytest.approx(share, abs=0.005)  # 8 standard errors of the draws
-    assert np.median(draws[draws > 0.05]) == pytest.approx(_quantile(rate[~low], log_density[~low], 0.5), abs=2e-6)
+    # 8 standard errors of the draws
+    assert (draws < 0.05).mean() == pytest.approx(share, abs=0.005)
+    assert np.median(draws[draws > 0.05]) == pytest.approx(
+        _quantile(rate[~low], log_density[~low], 0.5), abs=2e-6
+    )
     assert posterior.certificate.peaks == 2
     assert any("separate peaks" in warning for warning in posterior.certificate.warnings)
 
@@ -71,23 +76,35 @@ REDACTED = [
 ]
 
 
-@pytest.mark.parametrize(("family", "prior", "bounds"), REDACTED, ids=lambda value: str(getattr(value, "kind", value)))
+@pytest.mark.parametrize(
+    ("family", "prior", "bounds"), REDACTED, ids=lambda value: str(getattr(value, "kind", value))
+)
 @pytest.mark.parametrize("n", [10**4, 10**6])
 def test_redacted_truths_keep_a_place_in_their_posterior(family, prior, bounds, n) -> None:
-    """Of 60 truths from the prior none lies where the posterior has less than 10^-6: false alarm 1.2e-4 a setting by that
-    bound alone, and 10^-6 for the whole test by the seeds, which are fixed."""
+    """Of 60 truths from the prior none lies where the posterior has less than 10^-6: false alarm
+    1.2e-4 a setting by that bound alone, and 10^-6 for the whole test by the seeds, which are
+    fixed.
+    """
     rng = np.random.default_rng([n, len(family.kind)])
     inside = Bounds(*bounds, outside="redact")
     scale = float(np.abs(np.array(bounds)).max()) / 0.5
     theta = prior.draw(rng, 60)
     releases = []
     for one in theta:
-        moments = interval_moments(family, one[None], float(bounds[0]), float(bounds[1]), "quadrature")
+        moments = interval_moments(
+            family, one[None], float(bounds[0]), float(bounds[1]), "quadrature"
+        )
         kept = rng.binomial(n, min(1.0, float(np.exp(moments.log_probability[0]))))
         total = rng.normal(kept * moments.mean[0, 0], np.sqrt(kept * moments.covariance[0, 0, 0]))
         total = np.round(total) if family.integer else total
         releases.append(
-            observe(family=family, n=n, statistic=total + rng.laplace(0, scale), noise=noise.Laplace(scale), bounds=inside)
+            observe(
+                family=family,
+                n=n,
+                statistic=total + rng.laplace(0, scale),
+                noise=noise.Laplace(scale),
+                bounds=inside,
+            )
         )
     found = noisewise.infer_many(releases, prior)
     name = family.parameters[0].name
@@ -99,33 +116,50 @@ def test_redacted_truths_keep_a_place_in_their_posterior(family, prior, bounds, 
 def test_two_parameters_find_the_explanation_that_has_the_mass() -> None:
     """The other one, at a mean of 4.31, has e^-20 of it."""
     release = observe(
-        family=families.Normal(), n=5000, statistic=[1304.3, 883.2], noise=noise.Laplace(4.5),
-        bounds=Bounds(-4, 4, outside="redact"), coordinates="standardised",
-    )  # fmt: skip
+        family=families.Normal(),
+        n=5000,
+        statistic=[1304.3, 883.2],
+        noise=noise.Laplace(4.5),
+        bounds=Bounds(-4, 4, outside="redact"),
+        coordinates="standardised",
+    )
     posterior = noisewise.infer(release, priors.NormalInverseGamma(2, 0.5, 2, 2))
     assert posterior.mean("mean") == pytest.approx(1.1355, abs=0.003)
     assert posterior.mean("variance") == pytest.approx(1.961, abs=0.008)
     problem = gather([release])
-    here, there = problem.exact(np.array([[1.1355, 1.961], [4.31, 4.795]]), np.zeros(2, dtype=np.int64))[0]
+    here, there = problem.exact(
+        np.array([[1.1355, 1.961], [4.31, 4.795]]), np.zeros(2, dtype=np.int64)
+    )[0]
     assert here - there > 15
 
 
 def _against_enumeration(release, law, log_noise, prior, posterior, name="probability") -> None:
-    """`law(theta)` gives the sum's probabilities on 0, 1, ...; `log_noise(s)` the noise at y given s."""
+    """`law(theta)` gives the sum's probabilities on 0, 1, ...; `log_noise(s)` the noise at y given
+    s.
+    """
     psi = np.linspace(-14, 14, 2801)
     theta = special.expit(psi)
     noise_at = np.exp(log_noise - log_noise.max())
-    log_density = np.log([np.maximum(law(t) @ noise_at, 1e-300) for t in theta]) + prior.log_density(theta[:, None])
+    log_density = np.log(
+        [np.maximum(law(t) @ noise_at, 1e-300) for t in theta]
+    ) + prior.log_density(theta[:, None])
     for q in (0.05, 0.5, 0.95):
-        assert posterior.quantile(name, q) == pytest.approx(_quantile(theta, log_density, q), abs=0.01 * posterior.sd(name))
+        assert posterior.quantile(name, q) == pytest.approx(
+            _quantile(theta, log_density, q), abs=0.01 * posterior.sd(name)
+        )
 
 
 @pytest.mark.parametrize(
-    ("n", "y", "scale", "step"), [(1000, 300, 10, 2), (50, 21, 1.5, 7), (50, 20, 1.5, 4), (7, 4, 1, 2), (30, 0, 3, 100)]
+    ("n", "y", "scale", "step"),
+    [(1000, 300, 10, 2), (50, 21, 1.5, 7), (50, 20, 1.5, 4), (7, 4, 1, 2), (30, 0, 3, 100)],
 )
 @pytest.mark.parametrize("kind", ["laplace", "gaussian"])
 def test_a_step_coarser_than_whole_numbers_rounds_the_sum(n, y, scale, step, kind) -> None:
-    law = noise.DiscreteLaplace(scale, step) if kind == "laplace" else noise.DiscreteGaussian(scale, step)
+    law = (
+        noise.DiscreteLaplace(scale, step)
+        if kind == "laplace"
+        else noise.DiscreteGaussian(scale, step)
+    )
     release = observe(family=families.Bernoulli(), n=n, statistic=y, noise=law)
     s = np.arange(n + 1)
     z = (y - step * np.floor(s / step + 0.5)) / scale
@@ -136,18 +170,26 @@ def test_a_step_coarser_than_whole_numbers_rounds_the_sum(n, y, scale, step, kin
 
 
 def test_a_step_that_fits_no_whole_number_is_refused() -> None:
-    release = observe(family=families.Bernoulli(), n=10, statistic=5.0, noise=noise.DiscreteLaplace(3, 2.5))
+    release = observe(
+        family=families.Bernoulli(), n=10, statistic=5.0, noise=noise.DiscreteLaplace(3, 2.5)
+    )
     with pytest.raises(NoisewiseError, match="check the step"):
         noisewise.infer(release, priors.Beta(1, 1))
 
 
 @pytest.mark.parametrize("n", [30, 30_000])
 def test_a_continuous_family_on_a_coarse_step(n) -> None:
-    """Exponential records clamped to [0, 5] and rounded to whole numbers: their law by differences of the CDF."""
+    """Exponential records clamped to [0, 5] and rounded to whole numbers: their law by differences
+    of the CDF.
+    """
     probabilities = [0.3, 0.35, 0.2, 0.1, 0.03, 0.02]
     y = float(np.round(n * np.dot(probabilities, range(6))))
     release = observe(
-        family=families.Exponential(), n=n, statistic=y, noise=noise.DiscreteLaplace(5, 1), bounds=Bounds(0, 5, outside="clamp")
+        family=families.Exponential(),
+        n=n,
+        statistic=y,
+        noise=noise.DiscreteLaplace(5, 1),
+        bounds=Bounds(0, 5, outside="clamp"),
     )
     prior = priors.Gamma(1, 1)
     posterior = noisewise.infer(release, prior)
@@ -167,14 +209,24 @@ def test_a_continuous_family_on_a_coarse_step(n) -> None:
             law = stats.norm.pdf(s, n * mean, np.sqrt(n * (p @ (np.arange(6) - mean) ** 2)))
         log_density.append(np.log(law @ np.exp(-np.abs(y - s) / 5)) - rate)
     for q in (0.05, 0.5, 0.95):
-        assert posterior.quantile("rate", q) == pytest.approx(_quantile(theta, np.array(log_density), q), abs=0.01 * width)
+        assert posterior.quantile("rate", q) == pytest.approx(
+            _quantile(theta, np.array(log_density), q), abs=0.01 * width
+        )
 
 
 def test_two_statistics_see_single_points_of_a_coarse_lattice() -> None:
-    """Discrete normal noise of 0.3 steps; four records on a lattice of half units, every sum enumerated."""
+    """Discrete normal noise of 0.3 steps; four records on a lattice of half units, every sum
+    enumerated.
+    """
     step, scale, n, y = 0.5, 0.15, 4, (1.0, 2.0)
     law = noise.DiscreteGaussian([scale, scale], [step, step])
-    release = observe(family=families.Normal(), n=n, statistic=list(y), noise=law, bounds=Bounds(-2, 2, outside="clamp"))
+    release = observe(
+        family=families.Normal(),
+        n=n,
+        statistic=list(y),
+        noise=law,
+        bounds=Bounds(-2, 2, outside="clamp"),
+    )
     theta = np.array([[0.3, 0.8], [-0.2, 0.5], [1.5, 2.0]])
     found, error = gather([release]).exact(theta, np.zeros(3, dtype=np.int64))
     x = np.linspace(-2, 2, 200_001)
@@ -195,13 +247,21 @@ def test_two_statistics_see_single_points_of_a_coarse_lattice() -> None:
                 for (c, d), q in one.items():
                     grown[a + c, b + d] = grown.get((a + c, b + d), 0.0) + p * q
             sums = grown
-        total = sum(p * np.exp(law.log_density(np.array([y[0] - a * step, y[1] - b * step])).sum()) for (a, b), p in sums.items())
+        total = sum(
+            p * np.exp(law.log_density(np.array([y[0] - a * step, y[1] - b * step])).sum())
+            for (a, b), p in sums.items()
+        )
         assert value == pytest.approx(np.log(total), abs=0.002 + 2 * rest)
         assert rest < 0.05
 
 
 @pytest.mark.parametrize(
-    "count", [NoisyCount(400.0, noise.Gaussian(100.0)), NoisyCount(60.0, noise.Laplace(30.0)), NoisyCount(12.0, noise.Laplace(0.4))]
+    "count",
+    [
+        NoisyCount(400.0, noise.Gaussian(100.0)),
+        NoisyCount(60.0, noise.Laplace(30.0)),
+        NoisyCount(12.0, noise.Laplace(0.4)),
+    ],
 )
 @pytest.mark.parametrize("of_sum", [noise.Gaussian(2.0), noise.Laplace(1.0), noise.Laplace(40.0)])
 def test_an_unknown_count_noisier_or_sharper_than_the_statistic(count, of_sum) -> None:
@@ -229,9 +289,15 @@ def test_an_unknown_count_noisier_or_sharper_than_the_statistic(count, of_sum) -
 
 
 def test_a_variance_known_well_under_the_weak_prior() -> None:
-    """The closed form of the moments has lost all digits where the bounds are narrow beside the sd."""
+    """The closed form of the moments has lost all digits where the bounds are narrow
+    beside the sd.
+    """
     release = observe(
-        family=families.Normal(mean=0.5), n=1000, statistic=1480, noise=noise.Laplace(20.25), bounds=Bounds(-4, 4, outside="clamp")
+        family=families.Normal(mean=0.5),
+        n=1000,
+        statistic=1480,
+        noise=noise.Laplace(20.25),
+        bounds=Bounds(-4, 4, outside="clamp"),
     )
     posterior = noisewise.infer(release, "weak")
     x = np.linspace(-4, 4, 4001)
@@ -247,9 +313,11 @@ def test_a_variance_known_well_under_the_weak_prior() -> None:
         s = np.linspace(-6, 6, 401) * np.sqrt(1000 * (square - mean**2)) + 1000 * mean
         spread = stats.norm.pdf(s, 1000 * mean, np.sqrt(1000 * (square - mean**2)))
         log_density.append(
-            np.log(np.trapezoid(spread * np.exp(-np.abs(1480 - s) / 20.25), s)) + stats.invgamma.logpdf(v, 1, scale=4)
+            np.log(np.trapezoid(spread * np.exp(-np.abs(1480 - s) / 20.25), s))
+            + stats.invgamma.logpdf(v, 1, scale=4)
         )
-    for q in (0.05, 0.5, 0.95):  # the reference takes the sum as normal; 1000 records of a chi-square are nearly so
+    # the reference takes the sum as normal; 1000 records of a chi-square are nearly so
+    for q in (0.05, 0.5, 0.95):
         assert posterior.quantile("variance", q) == pytest.approx(
             _quantile(variance, np.array(log_density), q), abs=0.05 * posterior.sd("variance")
         )
@@ -266,9 +334,13 @@ def test_moments_between_narrow_bounds_are_possible_ones(sd) -> None:
 
 def _few(n: int) -> noisewise.Release:
     return observe(
-        family=families.Normal(), n=n, statistic=[-0.05, 0.25 * n], noise=noise.Laplace(2.25),
-        bounds=Bounds(0, 5, outside="clamp"), coordinates="standardised",
-    )  # fmt: skip
+        family=families.Normal(),
+        n=n,
+        statistic=[-0.05, 0.25 * n],
+        noise=noise.Laplace(2.25),
+        bounds=Bounds(0, 5, outside="clamp"),
+        coordinates="standardised",
+    )
 
 
 @pytest.mark.parametrize("n", [3, 6, 12, 20])
@@ -278,28 +350,44 @@ def test_few_records_and_the_weak_prior_give_a_posterior(n) -> None:
     assert low < 2.5 < high
     assert middle == pytest.approx(2.5, abs=0.1)
     assert np.median(posterior.draws["mean"]) == pytest.approx(middle, abs=0.1 * (high - low))
-    assert posterior.sd("variance") is None  # the weak prior's shape is 1, and clamped records say nothing of a far tail
+    # the weak prior's shape is 1, and clamped records say nothing of a far tail
+    assert posterior.sd("variance") is None
     assert "none" in str(posterior.summary())
 
 
 def test_records_at_a_bound_that_the_prior_expects_there() -> None:
-    """All records clamped: the likelihood is flat where the prior lies, and the posterior is nearly the prior."""
+    """All records clamped: the likelihood is flat where the prior lies, and the posterior is nearly
+    the prior.
+    """
     release = observe(
-        family=families.Normal(), n=500, statistic=[-498, 497], noise=noise.Laplace(2.25),
-        bounds=Bounds(20, 30, outside="clamp"), coordinates="standardised",
-    )  # fmt: skip
+        family=families.Normal(),
+        n=500,
+        statistic=[-498, 497],
+        noise=noise.Laplace(2.25),
+        bounds=Bounds(20, 30, outside="clamp"),
+        coordinates="standardised",
+    )
     posterior = noisewise.infer(release, priors.NormalInverseGamma(0, 1, 3, 3))
     prior = priors.NormalInverseGamma(0, 1, 3, 3).draw(np.random.default_rng(0), 100_000)
     for j, name in enumerate(posterior.names):
-        assert posterior.quantile(name, 0.5) == pytest.approx(np.median(prior[:, j]), abs=0.15 * prior[:, j].std())
+        assert posterior.quantile(name, 0.5) == pytest.approx(
+            np.median(prior[:, j]), abs=0.15 * prior[:, j].std()
+        )
 
 
 def test_one_group_without_an_answer_leaves_the_others_theirs() -> None:
-    absurd = observe(family=families.Bernoulli(), n=2**62, statistic=-1e300, noise=noise.Laplace(1e-300))
-    good = [observe(family=families.Bernoulli(), n=100, statistic=y, noise=noise.Laplace(3.0)) for y in (20.0, 70.0)]
+    absurd = observe(
+        family=families.Bernoulli(), n=2**62, statistic=-1e300, noise=noise.Laplace(1e-300)
+    )
+    good = [
+        observe(family=families.Bernoulli(), n=100, statistic=y, noise=noise.Laplace(3.0))
+        for y in (20.0, 70.0)
+    ]
     alone = [noisewise.infer(one, priors.Beta(1, 1)).mean("probability") for one in good]
     found = noisewise.infer_many([good[0], absurd, good[1]], priors.Beta(1, 1))
-    assert [found[0].mean("probability"), found[2].mean("probability")] == pytest.approx(alone, rel=1e-6)
+    assert [found[0].mean("probability"), found[2].mean("probability")] == pytest.approx(
+        alone, rel=1e-6
+    )
     assert found[1].certificate.warnings
     assert len(found.table()) == 3
 
@@ -313,8 +401,14 @@ def test_what_would_take_too_long_goes_to_the_next_method(monkeypatch) -> None:
 
 def test_one_seed_gives_two_releases_independent_draws() -> None:
     """Twins too: correlations of 4000 independent draws exceed 0.08 with probability 4e-7."""
-    first, second = (observe(family=families.Bernoulli(), n=100, statistic=y, noise=noise.Laplace(3.0)) for y in (30.0, 31.0))
-    draws = [noisewise.infer(one, priors.Beta(1, 1), seed=7).draws["probability"] for one in (first, second)]
+    first, second = (
+        observe(family=families.Bernoulli(), n=100, statistic=y, noise=noise.Laplace(3.0))
+        for y in (30.0, 31.0)
+    )
+    draws = [
+        noisewise.infer(one, priors.Beta(1, 1), seed=7).draws["probability"]
+        for one in (first, second)
+    ]
     assert abs(np.corrcoef(draws)[0, 1]) < 0.08
     twins = noisewise.infer_many([first, first], priors.Beta(1, 1), seed=7)
     assert abs(np.corrcoef([one.draws["probability"] for one in twins])[0, 1]) < 0.08
@@ -324,12 +418,22 @@ def test_one_seed_gives_two_releases_independent_draws() -> None:
 
 @pytest.mark.parametrize(
     ("shape", "mean", "sd"),
-    [(0.5, None, None), (1.0, None, None), (1.5, 2.0, None), (2.5, 2 / 3, (2 / 3) / np.sqrt(0.5)), (5.0, 0.25, 0.25 / np.sqrt(3))],
+    [
+        (0.5, None, None),
+        (1.0, None, None),
+        (1.5, 2.0, None),
+        (2.5, 2 / 3, (2 / 3) / np.sqrt(0.5)),
+        (5.0, 0.25, 0.25 / np.sqrt(3)),
+    ],
 )
 def test_moments_that_do_not_exist_are_none(shape, mean, sd) -> None:
     """Noise that hides everything leaves the prior, an inverse gamma, whose moments are known."""
     release = observe(
-        family=families.Normal(mean=0.0), n=1, statistic=1, noise=noise.Laplace(1e5), bounds=Bounds(-4, 4, outside="clamp")
+        family=families.Normal(mean=0.0),
+        n=1,
+        statistic=1,
+        noise=noise.Laplace(1e5),
+        bounds=Bounds(-4, 4, outside="clamp"),
     )
     posterior = noisewise.infer(release, priors.InverseGamma(shape, 1))
     for found, expected in ((posterior.mean("variance"), mean), (posterior.sd("variance"), sd)):
@@ -337,11 +441,15 @@ def test_moments_that_do_not_exist_are_none(shape, mean, sd) -> None:
             assert found is None
         else:
             assert found == pytest.approx(expected, rel=0.02)
-    assert posterior.quantile("variance", 0.5) == pytest.approx(stats.invgamma.ppf(0.5, shape), rel=1e-3)
+    assert posterior.quantile("variance", 0.5) == pytest.approx(
+        stats.invgamma.ppf(0.5, shape), rel=1e-3
+    )
 
 
 def test_heavy_tails_of_two_parameters_are_not_cut() -> None:
-    """Noise that hides everything leaves a t distribution of 2 x shape degrees of freedom, and an inverse gamma."""
+    """Noise that hides everything leaves a t distribution of 2 x shape degrees of freedom, and an
+    inverse gamma.
+    """
     release = observe(
         family=families.Normal(),
         n=1,
@@ -358,7 +466,9 @@ def test_heavy_tails_of_two_parameters_are_not_cut() -> None:
 
 def test_a_prior_piled_on_both_ends_is_symmetric() -> None:
     release = observe(family=families.Bernoulli(), n=1, statistic=0.5, noise=noise.Laplace(1.0))
-    assert noisewise.infer(release, priors.Beta(0.001, 0.001)).mean("probability") == pytest.approx(0.5, abs=0.002)
+    assert noisewise.infer(release, priors.Beta(0.001, 0.001)).mean("probability") == pytest.approx(
+        0.5, abs=0.002
+    )
 
 
 @pytest.mark.parametrize("y", [9.0, 0.0, 25.0, -10.0])
@@ -370,12 +480,24 @@ def test_a_prior_piled_within_rounding_of_1(y) -> None:
 
 
 @pytest.mark.parametrize(
-    "family", [families.Bernoulli(), families.Geometric(), families.Exponential(), families.Normal(variance=1.0)]
+    "family",
+    [
+        families.Bernoulli(),
+        families.Geometric(),
+        families.Exponential(),
+        families.Normal(variance=1.0),
+    ],
 )
 def test_more_records_than_a_float_counts(family) -> None:
     n = 2**62
     bounds = None if family.bounded else Bounds(1, 10, outside="clamp")
-    release = observe(family=family, n=n, statistic=n / 2 if family.bounded else n * 3.0, noise=noise.Laplace(10.0), bounds=bounds)
+    release = observe(
+        family=family,
+        n=n,
+        statistic=n / 2 if family.bounded else n * 3.0,
+        noise=noise.Laplace(10.0),
+        bounds=bounds,
+    )
     started = time.process_time()
     posterior = noisewise.infer(release, "weak")
     assert time.process_time() - started < 30  # no hang; bench/stress.py measures the time
@@ -389,15 +511,26 @@ def test_more_records_than_a_float_counts(family) -> None:
 def test_the_distance_to_the_normal_approximation_is_a_total_variation() -> None:
     for n, y in ((1, 0.2), (3, 40.0), (10, 500.0), (200, 60.0)):
         release = observe(
-            family=families.Exponential(), n=n, statistic=y, noise=noise.Laplace(0.5), bounds=Bounds(0, 60, outside="redact")
+            family=families.Exponential(),
+            n=n,
+            statistic=y,
+            noise=noise.Laplace(0.5),
+            bounds=Bounds(0, 60, outside="redact"),
         )
-        assert 0 <= noisewise.infer(release, priors.Gamma(2, 20)).certificate.collapsed_distance <= 1
+        assert (
+            0 <= noisewise.infer(release, priors.Gamma(2, 20)).certificate.collapsed_distance <= 1
+        )
 
 
-@pytest.mark.parametrize("wrong", [priors.Beta(1, 1), 100, "beta(alpha=1, beta=1)", priors.Dirichlet([1.0, 1.0])])
+@pytest.mark.parametrize(
+    "wrong", [priors.Beta(1, 1), 100, "beta(alpha=1, beta=1)", priors.Dirichlet([1.0, 1.0])]
+)
 def test_a_prior_of_n_that_is_none_is_refused(wrong) -> None:
     release = observe(
-        family=families.Bernoulli(), count=NoisyCount(50.0, noise.Laplace(2.0)), statistic=20, noise=noise.Laplace(2.0)
+        family=families.Bernoulli(),
+        count=NoisyCount(50.0, noise.Laplace(2.0)),
+        statistic=20,
+        noise=noise.Laplace(2.0),
     )
     with pytest.raises(NoisewiseError, match="n_prior must be a prior of a number of records"):
         noisewise.infer(release, priors.Beta(1, 1), n_prior=wrong)
@@ -412,9 +545,16 @@ def test_a_prior_of_a_public_n_is_refused() -> None:
 
 def test_a_prior_may_be_the_text_of_the_command_line() -> None:
     release = observe(
-        family=families.Exponential(), n=100, statistic=1000.0, noise=noise.Laplace(20.0), bounds=Bounds(0, 60, outside="clamp")
+        family=families.Exponential(),
+        n=100,
+        statistic=1000.0,
+        noise=noise.Laplace(20.0),
+        bounds=Bounds(0, 60, outside="clamp"),
     )
-    text, value = (noisewise.infer(release, prior).mean("rate") for prior in ("gamma(shape=2, rate=20)", priors.Gamma(2, 20)))
+    text, value = (
+        noisewise.infer(release, prior).mean("rate")
+        for prior in ("gamma(shape=2, rate=20)", priors.Gamma(2, 20))
+    )
     assert text == value
     weak = noisewise.infer_many([release, release], "weak")
     assert weak[0].mean("rate") == noisewise.infer(release, "weak").mean("rate")
@@ -426,16 +566,25 @@ def test_two_files_are_said_to_be_combined_and_each_can_be_had(tmp_path, capsys)
     paths = []
     for k, y in enumerate((30.0, 35.0)):
         paths.append(str(tmp_path / f"{k}.json"))
-        observe(family=families.Bernoulli(), n=100, statistic=y, noise=noise.Laplace(3.0)).save(paths[-1])
+        observe(family=families.Bernoulli(), n=100, statistic=y, noise=noise.Laplace(3.0)).save(
+            paths[-1]
+        )
     assert run(["infer", *paths, "--prior", "weak"]) == 0
-    assert "combining 2 releases as one population; --each gives one posterior for each" in capsys.readouterr().out
+    assert (
+        "combining 2 releases as one population; --each gives one posterior for each"
+        in capsys.readouterr().out
+    )
     assert run(["infer", *paths, "--prior", "weak", "--each", "--json"]) == 0
     assert [row["release"] for row in json.loads(capsys.readouterr().out)] == [0, 1]
 
 
 def test_gibbs_that_finds_two_explanations_sends_to_auto() -> None:
     release = observe(
-        family=families.Exponential(), n=3000, statistic=37590.0, noise=noise.Laplace(20.0), bounds=Bounds(0, 60, outside="redact")
+        family=families.Exponential(),
+        n=3000,
+        statistic=37590.0,
+        noise=noise.Laplace(20.0),
+        bounds=Bounds(0, 60, outside="redact"),
     )
     certificate = noisewise.infer(release, priors.Gamma(2, 20), method="gibbs", seed=3).certificate
     assert certificate.rhat > 1.05
@@ -447,10 +596,38 @@ def test_gibbs_that_finds_two_explanations_sends_to_auto() -> None:
 def test_slow_cases_answer_with_bounded_work() -> None:
     """What took 46 to 165 s: the work is counted, so that this holds on any machine."""
     cases = [
-        (observe(family=families.Normal(variance=1e18), n=10**6, statistic=5e5, noise=noise.Laplace(1.0), bounds=Bounds(0, 1, outside="clamp")), priors.Normal(0.5, 1)),
-        (observe(family=families.Normal(), n=40, statistic=[1.0, 10.0], noise=noise.Laplace(2.25), bounds=Bounds(0, 5, outside="redact"), coordinates="standardised"), "weak"),
-        (observe(family=families.Poisson(), count=NoisyCount(1164.0, noise.Laplace(4.0)), statistic=40000.0, noise=noise.Laplace(300.0), bounds=Bounds(0, 112, outside="redact")), priors.Gamma(1, 1 / 56)),
-    ]  # fmt: skip
+        (
+            observe(
+                family=families.Normal(variance=1e18),
+                n=10**6,
+                statistic=5e5,
+                noise=noise.Laplace(1.0),
+                bounds=Bounds(0, 1, outside="clamp"),
+            ),
+            priors.Normal(0.5, 1),
+        ),
+        (
+            observe(
+                family=families.Normal(),
+                n=40,
+                statistic=[1.0, 10.0],
+                noise=noise.Laplace(2.25),
+                bounds=Bounds(0, 5, outside="redact"),
+                coordinates="standardised",
+            ),
+            "weak",
+        ),
+        (
+            observe(
+                family=families.Poisson(),
+                count=NoisyCount(1164.0, noise.Laplace(4.0)),
+                statistic=40000.0,
+                noise=noise.Laplace(300.0),
+                bounds=Bounds(0, 112, outside="redact"),
+            ),
+            priors.Gamma(1, 1 / 56),
+        ),
+    ]
     for release, prior in cases:
         posterior = noisewise.infer(release, prior)
         assert np.isfinite(posterior.interval(posterior.names[0], 0.9)).all()

@@ -1,7 +1,8 @@
 """How surprising a release is: false alarms as often as said, and what is wrong is found.
 
-Releases are simulated from their prior, record by record, and the share of p-values below a level is compared with the
-binomial law, at FALSE_ALARM for each comparison. NOISEWISE_SURPRISE=100 makes every simulation a hundred times as long.
+Releases are simulated from their prior, record by record, and the share of p-values below a level
+is compared with the binomial law, at FALSE_ALARM for each comparison. NOISEWISE_SURPRISE=100 makes
+every simulation a hundred times as long.
 """
 
 import os
@@ -35,24 +36,49 @@ def tail(releases: Sequence[Release], prior: Prior, n_prior: Prior | None = None
 
 
 def check_rates(p: Sequence[float]) -> None:
-    """As many below each level as the binomial law allows. P-values of whole numbers may be a little rarer than said."""
+    """As many below each level as the binomial law allows. P-values of whole numbers may be a
+    little rarer than said.
+    """
     found = np.array(p)
     for level in LEVELS:
         below = int((found < level).sum())
-        assert stats.binom.sf(below - 1, found.size, level) > FALSE_ALARM, f"{below} of {found.size} below {level}"
-        assert stats.binom.cdf(below, found.size, 0.75 * level) > FALSE_ALARM, f"{below} of {found.size} below {level}"
+        assert stats.binom.sf(below - 1, found.size, level) > FALSE_ALARM, (
+            f"{below} of {found.size} below {level}"
+        )
+        assert stats.binom.cdf(below, found.size, 0.75 * level) > FALSE_ALARM, (
+            f"{below} of {found.size} below {level}"
+        )
 
 
 def settings(case: Case) -> list[Setting]:
-    """Ordinary bounds and those far in a tail, redacted and clamped, n small and large and not public, either kind of noise."""
+    """Ordinary bounds and those far in a tail, redacted and clamped, n small and large and not
+    public, either kind of noise.
+    """
     chosen = (
-        [None] if not case.intervals else [b for rule in ("redact", "clamp") for b in (case.bounds(rule)[0], case.bounds(rule)[-1])]
+        [None]
+        if not case.intervals
+        else [
+            b for rule in ("redact", "clamp") for b in (case.bounds(rule)[0], case.bounds(rule)[-1])
+        ]
     )
     made = []
     for bounds in chosen:
         for normal in (False, True):
-            made += [Setting(case.family, case.prior, bounds, n, 1.0, normal=normal) for n in (1, 20, 500)]
-            made.append(Setting(case.family, case.prior, bounds, 300, 1.0, normal=normal, n_prior=priors.Gamma(9, 0.03)))
+            made += [
+                Setting(case.family, case.prior, bounds, n, 1.0, normal=normal)
+                for n in (1, 20, 500)
+            ]
+            made.append(
+                Setting(
+                    case.family,
+                    case.prior,
+                    bounds,
+                    300,
+                    1.0,
+                    normal=normal,
+                    n_prior=priors.Gamma(9, 0.03),
+                )
+            )
     return made
 
 
@@ -73,10 +99,17 @@ def test_false_alarms_of_a_categorical(k, trials, rng) -> None:
         prior, n_prior = priors.Dirichlet([concentration] * k), priors.Gamma(4, 4 / n)
         for known in ("public", "flat", "prior"):
             for theta in prior.draw(rng, trials // 6 * LONGER):
-                m = {"public": n, "flat": int(rng.integers(n)), "prior": round(rng.gamma(4, n / 4))}[known]
+                m = {
+                    "public": n,
+                    "flat": int(rng.integers(n)),
+                    "prior": round(rng.gamma(4, n / 4)),
+                }[known]
                 y = rng.multinomial(m, theta / theta.sum()) + rng.laplace(0, 3, k)
                 release = observe(
-                    family=families.Categorical(k), n=m if known == "public" else None, statistic=y, noise=noise.Laplace(3.0)
+                    family=families.Categorical(k),
+                    n=m if known == "public" else None,
+                    statistic=y,
+                    noise=noise.Laplace(3.0),
                 )
                 p.append(tail([release], prior, n_prior if known == "prior" else None))
     check_rates(p)
@@ -85,7 +118,14 @@ def test_false_alarms_of_a_categorical(k, trials, rng) -> None:
 def bernoulli(prior: priors.Beta, n: int, scale: float) -> Make:
     def make(rng: np.random.Generator) -> list[Release]:
         s = float(rng.binomial(n, prior.draw(rng, 1)[0, 0]))
-        return [observe(family=families.Bernoulli(), n=n, statistic=s + rng.laplace(0, scale), noise=noise.Laplace(scale))]
+        return [
+            observe(
+                family=families.Bernoulli(),
+                n=n,
+                statistic=s + rng.laplace(0, scale),
+                noise=noise.Laplace(scale),
+            )
+        ]
 
     return make
 
@@ -97,7 +137,14 @@ def counted(most: int, prior: priors.Beta) -> Make:
         n = int(rng.integers(most))
         s = float(rng.binomial(n, prior.draw(rng, 1)[0, 0]))
         count = NoisyCount(n + rng.normal(0, 4), noise.Gaussian(4.0))
-        return [observe(family=families.Bernoulli(), count=count, statistic=s + rng.laplace(0, 3), noise=noise.Laplace(3.0))]
+        return [
+            observe(
+                family=families.Bernoulli(),
+                count=count,
+                statistic=s + rng.laplace(0, 3),
+                noise=noise.Laplace(3.0),
+            )
+        ]
 
     return make
 
@@ -110,16 +157,30 @@ def waits(prior: priors.Gamma, sizes: Sequence[int], bounds: Bounds, scale: floa
         for n in sizes:
             x = rng.exponential(1 / rate, n)
             inside = (x >= bounds.lower) & (x <= bounds.upper)
-            s = x[inside].sum() if bounds.outside == "redact" else x.clip(bounds.lower, bounds.upper).sum()
+            s = (
+                x[inside].sum()
+                if bounds.outside == "redact"
+                else x.clip(bounds.lower, bounds.upper).sum()
+            )
             y = s + rng.laplace(0, scale)
-            made.append(observe(family=families.Exponential(), n=n, statistic=y, noise=noise.Laplace(scale), bounds=bounds))
+            made.append(
+                observe(
+                    family=families.Exponential(),
+                    n=n,
+                    statistic=y,
+                    noise=noise.Laplace(scale),
+                    bounds=bounds,
+                )
+            )
         return made
 
     return make
 
 
 def test_false_alarms_of_one_setting(rng) -> None:
-    """Enough of them that ten times as many as said would be seen at the level of the warning itself."""
+    """Enough of them that ten times as many as said would be seen at the level of the warning
+    itself.
+    """
     prior = priors.Beta(1, 1)
     make = bernoulli(prior, 10**5, 2.0)
     check_rates([tail(make(rng), prior) for _ in range(2000 * LONGER)])
@@ -129,20 +190,32 @@ FIXED = priors.Gamma(1e6, 1e6)
 HARD: list[tuple[Prior, Make]] = [
     (prior, bernoulli(prior, n, scale))
     for prior, n, scale in (
-        (priors.Beta(10, 10), 10**5, 2.0), (priors.Beta(0.01, 0.01), 1000, 3.0), (priors.Beta(1, 1000), 500, 0.2),
-        (priors.Beta(2, 2), 10**12, 5.0), (priors.Beta(1e-3, 1e9), 2**62, 5.0),
+        (priors.Beta(10, 10), 10**5, 2.0),
+        (priors.Beta(0.01, 0.01), 1000, 3.0),
+        (priors.Beta(1, 1000), 500, 0.2),
+        (priors.Beta(2, 2), 10**12, 5.0),
+        (priors.Beta(1e-3, 1e9), 2**62, 5.0),
     )
-]  # fmt: skip
+]
 HARD += [(priors.Beta(3, 5), counted(most, priors.Beta(3, 5))) for most in (10, 300, 10**6)]
-HARD += [(FIXED, waits(FIXED, [n], Bounds(0, 30, outside="clamp"), 0.1)) for n in (70, 1000)]  # the skewness of the sum matters
+# the skewness of the sum matters
+HARD += [(FIXED, waits(FIXED, [n], Bounds(0, 30, outside="clamp"), 0.1)) for n in (70, 1000)]
 HARD += [
-    (priors.Gamma(40, 20), waits(priors.Gamma(40, 20), [1000], Bounds(3, 4, outside=rule), 0.01)) for rule in ("redact", "clamp")
+    (priors.Gamma(40, 20), waits(priors.Gamma(40, 20), [1000], Bounds(3, 4, outside=rule), 0.01))
+    for rule in ("redact", "clamp")
 ]  # type: ignore[arg-type]
-HARD += [(priors.Gamma(3, 2), waits(priors.Gamma(3, 2), [30, 200, 1000], Bounds(0, 5, outside="clamp"), 9.0))]
+HARD += [
+    (
+        priors.Gamma(3, 2),
+        waits(priors.Gamma(3, 2), [30, 200, 1000], Bounds(0, 5, outside="clamp"), 9.0),
+    )
+]
 
 
 def test_false_alarms_where_it_is_hard(rng) -> None:
-    """Priors piled at a boundary, rare events, huge n, fixed rates, hardly any noise, few records inside, several releases."""
+    """Priors piled at a boundary, rare events, huge n, fixed rates, hardly any noise, few records
+    inside, several releases.
+    """
     check_rates([tail(make(rng), prior) for prior, make in HARD for _ in range(30 * LONGER)])
 
 
@@ -156,20 +229,41 @@ def test_sums_are_those_of_records(case, rng) -> None:
             if case.family.integer:
                 lower, upper = np.ceil(lower), np.floor(upper)
             release = observe(
-                family=case.family, n=n, statistic=[0.0] * case.family.dimension, noise=noise.Laplace(1.0), bounds=bounds
+                family=case.family,
+                n=n,
+                statistic=[0.0] * case.family.dimension,
+                noise=noise.Laplace(1.0),
+                bounds=bounds,
             )
-            found = sums(gather([release]), np.repeat(theta, size, axis=0), np.full(size, float(n)), rng)
+            found = sums(
+                gather([release]), np.repeat(theta, size, axis=0), np.full(size, float(n)), rng
+            )
             x = case.family.simulate(rng, theta, n * size).reshape(size, n)
-            counts = (x >= lower) & (x <= upper) if outside == "redact" else np.ones(x.shape, dtype=bool)
+            counts = (
+                (x >= lower) & (x <= upper) if outside == "redact" else np.ones(x.shape, dtype=bool)
+            )
             for j, t in enumerate(case.family.statistic(x.clip(lower, upper), np)):
                 true = np.where(counts, t, 0.0).sum(axis=1)
                 step = 1e-6 * (1 + np.abs(true).max())  # sums of the same numbers in another order
-                assert stats.ks_2samp(np.round(found[:, j] / step), np.round(true / step), method="asymp").pvalue > FALSE_ALARM
+                assert (
+                    stats.ks_2samp(
+                        np.round(found[:, j] / step), np.round(true / step), method="asymp"
+                    ).pvalue
+                    > FALSE_ALARM
+                )
 
 
 def test_binomial_draws_among_more_records_than_an_integer_holds(rng) -> None:
-    """Mean within 6 standard errors (2e-9), variance of 10^5 draws within 6 of sqrt(2 / 10^5) and that of the Poisson."""
-    for n, p in ((2.0**41, 1e-12), (2.0**50, 0.3), (2.0**52, 1 - 2.0**-50), (2.0**62, 0.5), (2.0**62, 0.0)):
+    """Mean within 6 standard errors (2e-9), variance of 10^5 draws within 6 of sqrt(2 / 10^5) and
+    that of the Poisson.
+    """
+    for n, p in (
+        (2.0**41, 1e-12),
+        (2.0**50, 0.3),
+        (2.0**52, 1 - 2.0**-50),
+        (2.0**62, 0.5),
+        (2.0**62, 0.0),
+    ):
         away = binomial(np.full(100_000, n), np.full(100_000, p), rng) - n * p
         variance = n * p * (1 - p)
         assert abs(away.mean()) <= 6 * np.sqrt(variance / 1e5) + 1e-9
@@ -183,15 +277,41 @@ def test_many_whole_numbers_are_not_summed_over(rng) -> None:
         s = rng.poisson(rate, 5000).clip(0, 10**7).sum()
         bounds = Bounds(0, 10**7, outside="clamp")
         p.append(
-            tail([observe(family=families.Poisson(), n=5000, statistic=float(s), noise=noise.Laplace(1e4), bounds=bounds)], prior)
+            tail(
+                [
+                    observe(
+                        family=families.Poisson(),
+                        n=5000,
+                        statistic=float(s),
+                        noise=noise.Laplace(1e4),
+                        bounds=bounds,
+                    )
+                ],
+                prior,
+            )
         )
     check_rates(p)
-    assert tail([observe(family=families.Poisson(), n=5000, statistic=2e7, noise=noise.Laplace(1e4), bounds=bounds)], prior) < 1e-3
+    assert (
+        tail(
+            [
+                observe(
+                    family=families.Poisson(),
+                    n=5000,
+                    statistic=2e7,
+                    noise=noise.Laplace(1e4),
+                    bounds=bounds,
+                )
+            ],
+            prior,
+        )
+        < 1e-3
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=name)
 def test_a_statistic_far_out_is_told(case, rng) -> None:
-    """Eight standard deviations of the prior predictive beyond its mean, either way; and none at the mean.
+    """Eight standard deviations of the prior predictive beyond its mean, either way; and none at
+    the mean.
 
     Within ordinary bounds: far in a tail, sums can be so skewed that eight are not rare.
     """
@@ -205,9 +325,13 @@ def test_a_statistic_far_out_is_told(case, rng) -> None:
         for away, told in ((spread, True), (-spread, True), (0 * spread, False)):
             first = sample.releases[0]
             release = observe(
-                family=first.family, n=first.n, statistic=_on_lattice(y.mean(axis=0) + away, first), noise=first.noise,
-                bounds=first.bounds, coordinates=first.coordinates,
-            )  # fmt: skip
+                family=first.family,
+                n=first.n,
+                statistic=_on_lattice(y.mean(axis=0) + away, first),
+                noise=first.noise,
+                bounds=first.bounds,
+                coordinates=first.coordinates,
+            )
             assert (tail([release], setting.prior) < 1e-3) == told
 
 
@@ -216,11 +340,17 @@ def _on_lattice(y, release):  # type: ignore[no-untyped-def]
 
 
 def test_a_count_far_out_is_told() -> None:
-    """Far below 0; far from the prior of n; and a statistic that no number of records near the count explains."""
+    """Far below 0; far from the prior of n; and a statistic that no number of records near the
+    count explains.
+    """
 
     def counted(count: float, y: float) -> list[Release]:
         law = noise.Laplace(50.0)
-        return [observe(family=families.Bernoulli(), count=NoisyCount(count, law), statistic=y, noise=law)]
+        return [
+            observe(
+                family=families.Bernoulli(), count=NoisyCount(count, law), statistic=y, noise=law
+            )
+        ]
 
     prior, about, any_size = priors.Beta(1, 1), priors.Gamma(100, 0.1), priors.Gamma(1, 1e-5)
     assert tail(counted(-1000.0, 3.0), prior) < 1e-3
@@ -231,7 +361,12 @@ def test_a_count_far_out_is_told() -> None:
     assert tail(counted(1000.0, 3000.0), prior) < 1e-3
     assert tail(counted(10_000.0, 30_000.0), prior, any_size) < 1e-3
     assert tail(counted(10_000.0, 3000.0), prior, any_size) > 1e-2
-    lacking = observe(family=families.Categorical(3), n=None, statistic=[-400.0, -300.0, -300.0], noise=noise.Laplace(50.0))
+    lacking = observe(
+        family=families.Categorical(3),
+        n=None,
+        statistic=[-400.0, -300.0, -300.0],
+        noise=noise.Laplace(50.0),
+    )
     assert tail([lacking], priors.Dirichlet([1.0] * 3)) < 1e-3
 
 
@@ -246,7 +381,12 @@ def test_a_certificate_says_it_in_words_and_says_the_same_again() -> None:
 
 def polls(rng: np.random.Generator, sizes: Sequence[int], shares: Sequence[float]) -> list[Release]:
     return [
-        observe(family=families.Bernoulli(), n=n, statistic=rng.binomial(n, p) + rng.laplace(0, 3), noise=noise.Laplace(3.0))
+        observe(
+            family=families.Bernoulli(),
+            n=n,
+            statistic=rng.binomial(n, p) + rng.laplace(0, 3),
+            noise=noise.Laplace(3.0),
+        )
         for n, p in zip(sizes, shares, strict=True)
     ]
 
@@ -255,21 +395,32 @@ def polls(rng: np.random.Generator, sizes: Sequence[int], shares: Sequence[float
 def test_releases_that_contradict_each_other_are_told(releases, rng) -> None:
     """One of them speaks of 30 %, the others of 60 %: more than 20 standard deviations."""
     shares = [0.3] + [0.6] * (releases - 1)
-    found = noisewise.infer(polls(rng, [5000] * releases, shares), priors.Beta(2, 2), seed=1).certificate
+    found = noisewise.infer(
+        polls(rng, [5000] * releases, shares), priors.Beta(2, 2), seed=1
+    ).certificate
     assert found.predictive_tail is not None
     assert found.predictive_tail > 1e-3  # each by itself is ordinary
     assert found.conflict is not None
     assert found.conflict < 1e-3
-    assert any("contradict each other" in warning and "one population" in warning for warning in found.warnings)
+    assert any(
+        "contradict each other" in warning and "one population" in warning
+        for warning in found.warnings
+    )
 
 
 def test_releases_that_agree_are_not_said_to_contradict_each_other(rng) -> None:
-    """The smallest of several p-values times their number: at most as often below a level as it says (FALSE_ALARM each)."""
+    """The smallest of several p-values times their number: at most as often below a level as it
+    says (FALSE_ALARM each).
+    """
     prior, p = priors.Beta(2, 2), []
     for sizes in ([400, 1000], [30, 3000, 200], [100] * 12):
         for share in prior.draw(rng, 8 * LONGER)[:, 0]:
-            found = noisewise.infer(polls(rng, sizes, [share] * len(sizes)), prior, seed=1).certificate
-            assert any("contradict" in warning for warning in found.warnings) == (found.conflict < 1e-3)
+            found = noisewise.infer(
+                polls(rng, sizes, [share] * len(sizes)), prior, seed=1
+            ).certificate
+            assert any("contradict" in warning for warning in found.warnings) == (
+                found.conflict < 1e-3
+            )
             p.append(found.conflict)
     for level in LEVELS:
         assert stats.binom.sf(int((np.array(p) < level).sum()) - 1, len(p), level) > FALSE_ALARM
@@ -283,11 +434,22 @@ def test_two_parameters_and_categories_contradict_each_other_too(same, rng) -> N
         u = (rng.normal(mean, 1, n) / 6).clip(-1, 1)
         y = [u.sum() + rng.laplace(0, 3), (u * u).sum() + rng.laplace(0, 3)]
         law = noise.Laplace([3.0, 3.0])
-        made.append(observe(family=families.Normal(), n=n, statistic=y, noise=law, bounds=bounds, coordinates="standardised"))
+        made.append(
+            observe(
+                family=families.Normal(),
+                n=n,
+                statistic=y,
+                noise=law,
+                bounds=bounds,
+                coordinates="standardised",
+            )
+        )
     assert (noisewise.infer(made, prior, seed=1).certificate.conflict < 1e-3) != same
     counts = [[500.0, 300.0, 200.0], [1000.0, 602.0, 398.0] if same else [400.0, 1000.0, 600.0]]
     made = [
         observe(family=families.Categorical(3), n=n, statistic=y, noise=noise.Laplace(2.0))
         for n, y in zip((1000, 2000), counts, strict=True)
     ]
-    assert (noisewise.infer(made, priors.Dirichlet([1.0] * 3), seed=1).certificate.conflict < 1e-3) != same
+    assert (
+        noisewise.infer(made, priors.Dirichlet([1.0] * 3), seed=1).certificate.conflict < 1e-3
+    ) != same

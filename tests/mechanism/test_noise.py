@@ -1,4 +1,6 @@
-"""The laws of the noise: each one's density, distribution function, characteristic function and simulator agree."""
+"""The laws of the noise: each one's density, distribution function, characteristic function and
+simulator agree.
+"""
 
 import numpy as np
 import pytest
@@ -8,11 +10,24 @@ from conftest import FALSE_ALARM
 from noisewise import noise
 from noisewise.mechanism.noise import REGISTRY
 
-CONTINUOUS = [noise.Laplace(3.0), noise.Laplace([0.5, 20.0]), noise.Gaussian(2.0), noise.Gaussian([0.1, 1e3])]
+CONTINUOUS = [
+    noise.Laplace(3.0),
+    noise.Laplace([0.5, 20.0]),
+    noise.Gaussian(2.0),
+    noise.Gaussian([0.1, 1e3]),
+]
 DISCRETE = [
     kind(s, t)
     for kind in (noise.DiscreteLaplace, noise.DiscreteGaussian)
-    for s, t in ((0.3, 1.0), (0.9, 1.0), (1.1, 1.0), (5.0, 0.25), (31.0, 1.0), (33.0, 1.0), ([0.5, 40.0], [1.0, 0.125]))
+    for s, t in (
+        (0.3, 1.0),
+        (0.9, 1.0),
+        (1.1, 1.0),
+        (5.0, 0.25),
+        (31.0, 1.0),
+        (33.0, 1.0),
+        ([0.5, 40.0], [1.0, 0.125]),
+    )
 ]
 
 
@@ -32,7 +47,9 @@ def test_continuous_laws(law: noise.Noise) -> None:
         np.testing.assert_allclose(law.cdf(at)[:, j], mass, atol=1e-7)
         for omega in (0.0, 0.3 / scale, 2.0 / scale):
             direct = integrate.simpson(density * np.cos(omega * grid), x=grid)
-            assert law.characteristic(np.full(law.scales.size, omega))[j] == pytest.approx(direct, abs=1e-7)
+            assert law.characteristic(np.full(law.scales.size, omega))[j] == pytest.approx(
+                direct, abs=1e-7
+            )
 
 
 @pytest.mark.parametrize("law", DISCRETE, ids=str)
@@ -47,14 +64,18 @@ def test_discrete_laws(law: noise.Noise) -> None:
         np.testing.assert_allclose(law.cdf(at + 0.5 * step)[:, j], np.cumsum(p), atol=1e-12)
         for omega in (0.0, 0.1, 0.7, 3.0, 5.0):
             direct = (p * np.cos(omega / step * at[:, j])).sum()
-            assert law.characteristic(np.full(law.scales.size, omega / step))[j] == pytest.approx(direct, abs=1e-11)
+            assert law.characteristic(np.full(law.scales.size, omega / step))[j] == pytest.approx(
+                direct, abs=1e-11
+            )
 
 
 @pytest.mark.parametrize("sigma", [50.0, 1e4, 1e9])
 def test_wide_discrete_gaussian_tends_to_the_normal(sigma: float) -> None:
     law = noise.DiscreteGaussian(sigma, 1.0)
     z = np.array([[-2.0 * sigma], [0.0], [1.3 * sigma]])
-    np.testing.assert_allclose(law.cdf(z), stats.norm.cdf((np.floor(z) + 0.5) / sigma), atol=0.05 / sigma**2 + 1e-14)
+    np.testing.assert_allclose(
+        law.cdf(z), stats.norm.cdf((np.floor(z) + 0.5) / sigma), atol=0.05 / sigma**2 + 1e-14
+    )
 
 
 @pytest.mark.parametrize("law", CONTINUOUS + DISCRETE, ids=str)
@@ -80,4 +101,6 @@ def test_lengths_are_checked() -> None:
         noise.DiscreteLaplace([1, 2, 3], [1, 2])
     with pytest.raises(ValueError, match="2 numbers for 3 statistics"):
         noise.Laplace([1, 2]).broadcast(3)
-    assert noise.DiscreteLaplace(2.0, 1.0).broadcast(3) == noise.DiscreteLaplace([2.0] * 3, [1.0] * 3)
+    assert noise.DiscreteLaplace(2.0, 1.0).broadcast(3) == noise.DiscreteLaplace(
+        [2.0] * 3, [1.0] * 3
+    )

@@ -17,7 +17,15 @@ from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace, Noise
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [(0.1, "0.1"), ("0.1", "0.1"), (1, "1"), (Decimal("0.30"), "0.3"), ("1e-6", "0.000001"), (50.0, "50")]
+    ("value", "expected"),
+    [
+        (0.1, "0.1"),
+        ("0.1", "0.1"),
+        (1, "1"),
+        (Decimal("0.30"), "0.3"),
+        ("1e-6", "0.000001"),
+        (50.0, "50"),
+    ],
 )
 def test_epsilon_is_what_a_person_wrote(value: object, expected: str) -> None:
     assert privacy.text(privacy.exact_epsilon(value)) == expected  # type: ignore[arg-type]
@@ -32,14 +40,32 @@ def test_composition_is_exact() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [0, -1, "0", "-0.5", float("nan"), float("inf"), "NaN", "inf", "abc", "", None, True, "1e-200", "1e400"]
+    "value",
+    [
+        0,
+        -1,
+        "0",
+        "-0.5",
+        float("nan"),
+        float("inf"),
+        "NaN",
+        "inf",
+        "abc",
+        "",
+        None,
+        True,
+        "1e-200",
+        "1e400",
+    ],
 )
 def test_impossible_epsilons_are_refused(value: object) -> None:
     with pytest.raises(ValueError, match="must"):
         privacy.exact_epsilon(value)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3", "0.3333333333333333333333333", "1e-6", "50"])
+@pytest.mark.parametrize(
+    "epsilon", ["0.1", "0.5", "1", "3", "0.3333333333333333333333333", "1e-6", "50"]
+)
 @pytest.mark.parametrize("delta", [1, 2, 60, 2**20, 1179648])
 def test_the_scale_is_the_smallest_that_opendp_certifies(delta: int, epsilon: str) -> None:
     target = Decimal(epsilon)
@@ -59,9 +85,13 @@ def test_the_sd_is_the_smallest_that_opendp_certifies(squared: int, rho: str) ->
     assert scale == pytest.approx(distance / math.sqrt(2 * float(target)), rel=1e-12)
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (3.0, 1e-5), (10.0, 1e-12)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (3.0, 1e-5), (10.0, 1e-12)]
+)
 def test_rho_is_the_largest_within_epsilon_and_delta(epsilon: float, delta: float) -> None:
-    """Against the formula of Canonne, Kamath & Steinke (2020), minimised here; and the normal mechanism's own, exact delta."""
+    """Against the formula of Canonne, Kamath & Steinke (2020), minimised here; and the normal
+    mechanism's own, exact delta.
+    """
     rho = float(secure.concentrated_within(Decimal(str(epsilon)), Decimal(str(delta))).amount)
 
     def log_delta(r: float) -> float:
@@ -69,12 +99,18 @@ def test_rho_is_the_largest_within_epsilon_and_delta(epsilon: float, delta: floa
             a = 1 + math.exp(log_a)
             return (a - 1) * (a * r - epsilon) - math.log(a - 1) + a * math.log1p(-1 / a)
 
-        return float(optimize.minimize_scalar(at, bounds=(-8, 12), method="bounded", options={"xatol": 1e-10}).fun)
+        return float(
+            optimize.minimize_scalar(
+                at, bounds=(-8, 12), method="bounded", options={"xatol": 1e-10}
+            ).fun
+        )
 
     assert log_delta(rho) <= math.log(delta) + 1e-6
     assert log_delta(rho * 1.0001) > math.log(delta)
     sd = 1 / math.sqrt(2 * rho)
-    exact = stats.norm.cdf(0.5 / sd - epsilon * sd) - math.exp(epsilon) * stats.norm.cdf(-0.5 / sd - epsilon * sd)
+    exact = stats.norm.cdf(0.5 / sd - epsilon * sd) - math.exp(epsilon) * stats.norm.cdf(
+        -0.5 / sd - epsilon * sd
+    )
     assert 0.01 * delta < exact < delta
 
 
@@ -99,16 +135,23 @@ def test_noise_beyond_64_bits_is_refused() -> None:
 
 @pytest.mark.parametrize("scale", [0.5, 0.9, 3.0, 1e3, 1e6, 1e9])
 @pytest.mark.parametrize("kind", [DiscreteLaplace, DiscreteGaussian])
-def test_opendp_draws_the_declared_law(scale: float, kind: Callable[..., Noise], rng: np.random.Generator) -> None:
-    """KS of the randomised probability transform. At 40 000 draws a scale that is 5 % wrong fails it."""
+def test_opendp_draws_the_declared_law(
+    scale: float, kind: Callable[..., Noise], rng: np.random.Generator
+) -> None:
+    """KS of the randomised probability transform. At 40 000 draws a scale that is 5 % wrong fails
+    it.
+    """
     size = 40_000
-    draws = np.array(secure.add_noise([0] * size, scale, kind is DiscreteGaussian), dtype=float)[:, None]
+    draws = np.array(secure.add_noise([0] * size, scale, kind is DiscreteGaussian), dtype=float)[
+        :, None
+    ]
     jitter = rng.random(draws.shape)
 
     def p_value(assumed: Noise) -> float:
         u = assumed.cdf(draws) - jitter * np.exp(assumed.log_density(draws))
         z = stats.norm.ppf(np.clip(u, 1e-12, 1 - 1e-12))
-        wide = abs((z**2).mean() - 1) * math.sqrt(size / 2)  # far more powerful than KS against a wrong scale
+        # far more powerful than KS against a wrong scale
+        wide = abs((z**2).mean() - 1) * math.sqrt(size / 2)
         return min(stats.kstest(u[:, 0], "uniform").pvalue, 2 * stats.norm.sf(wide))
 
     assert p_value(kind(scale, 1.0)) > FALSE_ALARM
@@ -127,7 +170,8 @@ def test_private_argmin_follows_its_scores_and_its_epsilon() -> None:
     scores = [50, 0, 50]
     assert [secure.private_argmin(scores, 1, Decimal(10)) for _ in range(20)] == [1] * 20
     picks = [secure.private_argmin([1, 0], 1, Decimal(1)) for _ in range(4000)]
-    # Permute-and-flip at epsilon = 1, sensitivity 1: the worse of two is taken with probability e^{-1/2}/2.
+    # Permute-and-flip at epsilon = 1, sensitivity 1: the worse of two is taken with probability
+    # e^{-1/2}/2.
     expected = 4000 * math.exp(-0.5) / 2
     assert abs(sum(pick == 0 for pick in picks) - expected) < 5 * math.sqrt(4000 * 0.3 * 0.7)
 
@@ -139,4 +183,6 @@ def test_no_function_of_the_release_side_takes_a_seed() -> None:
         source = inspect.getsource(module)
         assert "seed" not in source.replace("There is no seed.", "")
         assert "random" not in source.replace("randomness", "")
-    assert not {"seed", "rng", "random_state"} & set(inspect.signature(noisewise.release).parameters)
+    assert not {"seed", "rng", "random_state"} & set(
+        inspect.signature(noisewise.release).parameters
+    )

@@ -1,4 +1,6 @@
-"""The declared sensitivity against brute force over pairs of records, through NumPy and through DuckDB."""
+"""The declared sensitivity against brute force over pairs of records, through NumPy and through
+DuckDB.
+"""
 
 import duckdb
 import numpy as np
@@ -21,10 +23,14 @@ combinations = pytest.mark.parametrize(
 
 
 def dense_records(bounds: Bounds | None) -> np.ndarray:
-    """Everything a record can be: a fine sweep, the bounds and their neighbouring floats, far outside, infinite, missing."""
+    """Everything a record can be: a fine sweep, the bounds and their neighbouring floats, far
+    outside, infinite, missing.
+    """
     low, high = (0.0, 1.0) if bounds is None else (bounds.lower, bounds.upper)
     edges = [
-        f(edge, to) for edge in (low, high) for f, to in ((np.nextafter, -np.inf), (np.nextafter, np.inf), (lambda e, _: e, 0))
+        f(edge, to)
+        for edge in (low, high)
+        for f, to in ((np.nextafter, -np.inf), (np.nextafter, np.inf), (lambda e, _: e, 0))
     ]
     sweep = np.linspace(low - 0.1 * (high - low), high + 0.1 * (high - low), 3001)
     whole = np.arange(np.floor(low) - 2, min(np.ceil(high), low + 200) + 3)
@@ -48,15 +54,23 @@ def dense_records(bounds: Bounds | None) -> np.ndarray:
 def contributions(lattice: Lattice, records: np.ndarray) -> np.ndarray:
     """Integer contribution of each record, offsets included, shape (records, d)."""
     with np.errstate(invalid="ignore", over="ignore"):
-        parts = np.stack([np.broadcast_to(part, records.shape) for part in lattice.integers(records)], -1)
+        parts = np.stack(
+            [np.broadcast_to(part, records.shape) for part in lattice.integers(records)], -1
+        )
     return parts + np.array(lattice.offset)
 
 
 @combinations
-def test_brute_force_reaches_and_never_exceeds_the_declared_sensitivity(case: Case, outside: str) -> None:
+def test_brute_force_reaches_and_never_exceeds_the_declared_sensitivity(
+    case: Case, outside: str
+) -> None:
     for bounds in case.bounds(outside):
         lattice = lattice_for(case.family, bounds)
-        records = np.arange(case.family.dimension, dtype=float) if isinstance(lattice, Counts) else dense_records(bounds)
+        records = (
+            np.arange(case.family.dimension, dtype=float)
+            if isinstance(lattice, Counts)
+            else dense_records(bounds)
+        )
         t = np.unique(contributions(lattice, records), axis=0)
         pairs = np.abs(t[:, None, :] - t[None, :, :])
         l1, l2 = pairs.sum(-1).max(), (pairs**2).sum(-1).max()
@@ -68,7 +82,9 @@ def test_brute_force_reaches_and_never_exceeds_the_declared_sensitivity(case: Ca
 def test_contributions_are_whole_numbers_within_their_ranges(case: Case, outside: str) -> None:
     for bounds in case.bounds(outside):
         lattice = lattice_for(case.family, bounds)
-        t = contributions(lattice, np.arange(3.0) if isinstance(lattice, Counts) else dense_records(bounds))
+        t = contributions(
+            lattice, np.arange(3.0) if isinstance(lattice, Counts) else dense_records(bounds)
+        )
         assert t.dtype == np.int64
         for j, (low, high) in enumerate(lattice.ranges):
             assert low <= t[:, j].min()
@@ -92,9 +108,11 @@ def test_duckdb_computes_the_same_integers_as_numpy(case: Case, outside: str) ->
     ("family", "bounds", "expected"),
     [
         (families.Bernoulli(), None, 1.0),
-        (families.Categorical(3, other=0), None, 2.0),  # the reference implementation's 1 is wrong under replace-one
+        # the reference implementation's 1 is wrong under replace-one
+        (families.Categorical(3, other=0), None, 2.0),
         (families.Exponential(), Bounds(0, 60, outside="redact"), 60.0),
-        (families.Exponential(), Bounds(20, 60, outside="redact"), 60.0),  # |t(b) - t(a)| = 40 would forget the 0 of redaction
+        # |t(b) - t(a)| = 40 would forget the 0 of redaction
+        (families.Exponential(), Bounds(20, 60, outside="redact"), 60.0),
         (families.Exponential(), Bounds(20, 60, outside="clamp"), 40.0),
         (families.Normal(variance=1), Bounds(-3, 5, outside="redact"), 8.0),
         (families.Normal(mean=1), Bounds(-3, 4, outside="clamp"), 16.0),
@@ -105,13 +123,17 @@ def test_duckdb_computes_the_same_integers_as_numpy(case: Case, outside: str) ->
         (families.Geometric(), Bounds(1, 8, outside="redact"), 8.0),
     ],
 )
-def test_known_sensitivities(family: families.Family, bounds: Bounds | None, expected: float) -> None:
+def test_known_sensitivities(
+    family: families.Family, bounds: Bounds | None, expected: float
+) -> None:
     lattice = lattice_for(family, bounds)
     assert sensitivity.l1(lattice) * lattice.step[0] == pytest.approx(expected, rel=2e-6)
 
 
 def test_standardising_beats_the_papers_single_scale_ninety_times() -> None:
-    """On [0, 100] the paper's noise on the sum of x is 10 100/epsilon; standardised, in units of x, it is 50 * 2.25/epsilon."""
+    """On [0, 100] the paper's noise on the sum of x is 10 100/epsilon; standardised, in units of x,
+    it is 50 * 2.25/epsilon.
+    """
     lattice = lattice_for(families.Normal(), Bounds(0, 100, outside="redact"))
     assert 10_100 / (50 * sensitivity.l1(lattice) * lattice.step[0]) > 89
 
@@ -155,16 +177,24 @@ def test_a_users_family_gets_the_provable_bound(outside: str, lower: float) -> N
         (-7.3, -7.2),
     ],
 )
-@pytest.mark.parametrize("family", [families.Normal(), families.Normal(variance=1), families.Normal(mean=0)], ids=str)
+@pytest.mark.parametrize(
+    "family", [families.Normal(), families.Normal(variance=1), families.Normal(mean=0)], ids=str
+)
 @pytest.mark.parametrize("outside", RULES)
-def test_extreme_bounds_keep_the_promise_or_are_refused(bounds: tuple[float, float], family: families.Family, outside: str) -> None:
+def test_extreme_bounds_keep_the_promise_or_are_refused(
+    bounds: tuple[float, float], family: families.Family, outside: str
+) -> None:
     try:
         limits = Bounds(*bounds, outside=outside)  # type: ignore[arg-type]
         lattice = lattice_for(family, limits)
     except ValueError:
         return
     t = np.unique(contributions(lattice, dense_records(limits)), axis=0).astype(object)
-    widest = max(np.abs(t[i] - t[j]).sum() for i in range(0, len(t), max(1, len(t) // 50)) for j in (0, len(t) // 2, len(t) - 1))
+    widest = max(
+        np.abs(t[i] - t[j]).sum()
+        for i in range(0, len(t), max(1, len(t) // 50))
+        for j in (0, len(t) // 2, len(t) - 1)
+    )
     assert widest <= sensitivity.l1(lattice)
 
 
@@ -183,14 +213,18 @@ def test_extreme_bounds_keep_the_promise_or_are_refused(bounds: tuple[float, flo
         (families.Categorical(3, other=0), None, 1.0, "takes other="),
     ],
 )
-def test_what_does_not_fit_is_refused(family: families.Family, bounds: Bounds | None, missing: float | None, message: str) -> None:
+def test_what_does_not_fit_is_refused(
+    family: families.Family, bounds: Bounds | None, missing: float | None, message: str
+) -> None:
     with pytest.raises(UnsupportedCombination, match=message):
         lattice_for(family, bounds, missing)
 
 
 @pytest.mark.parametrize("family", [families.Normal(), families.Exponential()], ids=str)
 @pytest.mark.parametrize("missing", [None, 0.0, 3.0, 10.0])
-def test_a_missing_record_stands_for_the_stated_value(family: families.Family, missing: float | None) -> None:
+def test_a_missing_record_stands_for_the_stated_value(
+    family: families.Family, missing: float | None
+) -> None:
     lattice = lattice_for(family, Bounds(0, 10, outside="clamp"), missing)
     value = 5.0 if missing is None else missing
     a, b = contributions(lattice, np.array([np.nan, value]))

@@ -1,4 +1,6 @@
-"""Every family: its density, distribution function, moments, simulator and conjugate update agree with each other."""
+"""Every family: its density, distribution function, moments, simulator and conjugate update agree
+with each other.
+"""
 
 import numpy as np
 import pytest
@@ -14,17 +16,23 @@ every_family = pytest.mark.parametrize("case", CASES, ids=name)
 
 
 def test_every_registered_family_has_a_case() -> None:
-    built_in = {kind for kind, make in families.REGISTRY.items() if make.__module__.startswith("noisewise.")}
+    built_in = {
+        kind for kind, make in families.REGISTRY.items() if make.__module__.startswith("noisewise.")
+    }
     assert built_in == {case.family.kind for case in CASES}
 
 
 @every_family
-def test_density_integrates_to_one_and_gives_the_mean_and_covariance(case: Case, rng: np.random.Generator) -> None:
+def test_density_integrates_to_one_and_gives_the_mean_and_covariance(
+    case: Case, rng: np.random.Generator
+) -> None:
     theta = case.theta(rng)
     whole = quadrature.interval_moments(case.family, theta, *case.family.support)
     np.testing.assert_allclose(whole.log_probability, 0, atol=1e-10)
     np.testing.assert_allclose(whole.mean, case.family.mean(theta), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(whole.covariance, case.family.covariance(theta), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        whole.covariance, case.family.covariance(theta), rtol=1e-8, atol=1e-10
+    )
 
 
 @every_family
@@ -40,8 +48,15 @@ def test_log_density_is_the_exponential_family_form(case: Case, rng: np.random.G
     theta = case.theta(rng)
     x = case.family.simulate(rng, theta, 5)
     direct = super(type(case.family), case.family).log_density(x, theta)
-    eta, t = case.family.natural(theta), np.stack([np.asarray(c, float) for c in case.family.statistic(x)], -1)
-    form = np.einsum("bd,bmd->bm", eta, t) - case.family.log_partition(eta)[:, None] + case.family.log_base_measure(x)
+    eta, t = (
+        case.family.natural(theta),
+        np.stack([np.asarray(c, float) for c in case.family.statistic(x)], -1),
+    )
+    form = (
+        np.einsum("bd,bmd->bm", eta, t)
+        - case.family.log_partition(eta)[:, None]
+        + case.family.log_base_measure(x)
+    )
     np.testing.assert_allclose(direct, form, rtol=1e-9, atol=1e-9)
 
 
@@ -51,7 +66,10 @@ def test_cdf_is_the_integral_of_the_density(case: Case, rng: np.random.Generator
     for x in case.family.simulate(rng, theta[:1], 4)[0]:
         below = quadrature.interval_moments(case.family, theta, case.family.support[0], x)
         np.testing.assert_allclose(
-            np.exp(below.log_probability), case.family.cdf(np.array([x]), theta)[:, 0], rtol=1e-8, atol=1e-13
+            np.exp(below.log_probability),
+            case.family.cdf(np.array([x]), theta)[:, 0],
+            rtol=1e-8,
+            atol=1e-13,
         )
 
 
@@ -91,14 +109,19 @@ def test_update_is_batched(case: Case, rng: np.random.Generator) -> None:
     statistic = np.stack([np.asarray(c, float).sum(-1) for c in case.family.statistic(x)], -1)
     theta = case.theta(rng, 3)
     together = case.family.update(case.prior, statistic, 6).log_density(theta)
-    apart = [case.family.update(case.prior, statistic[i : i + 1], 6).log_density(theta[i : i + 1])[0] for i in range(3)]
+    apart = [
+        case.family.update(case.prior, statistic[i : i + 1], 6).log_density(theta[i : i + 1])[0]
+        for i in range(3)
+    ]
     np.testing.assert_allclose(together, apart)
     assert case.family.update(case.prior, statistic, 6).draw(rng, 3).shape == theta.shape
 
 
 @every_family
 def test_prior_draws_have_the_density_of_the_prior(case: Case, rng: np.random.Generator) -> None:
-    """E over draws of a bump function equals its integral against the density (one or two parameters), or the mean is right."""
+    """E over draws of a bump function equals its integral against the density (one or two
+    parameters), or the mean is right.
+    """
     draws = case.prior.draw(rng, 100_000)
     first = np.sort(draws[:, 0])
     if draws.shape[1] == 1:
@@ -110,7 +133,11 @@ def test_prior_draws_have_the_density_of_the_prior(case: Case, rng: np.random.Ge
     else:
         # Importance identity: E[q(theta)/p(theta)] = 1 for any density q inside the support.
         kind = type(case.prior)
-        flatter = (np.asarray(case.prior.concentration) + 0.5,) if case.prior.kind == "dirichlet" else (0.6, 2.5, 7.0, 6.5)
+        flatter = (
+            (np.asarray(case.prior.concentration) + 0.5,)
+            if case.prior.kind == "dirichlet"
+            else (0.6, 2.5, 7.0, 6.5)
+        )
         other = kind(*flatter)
         ratio = np.exp(other.log_density(draws) - case.prior.log_density(draws))
         assert abs(ratio.mean() - 1) < 5 * ratio.std() / np.sqrt(ratio.size)

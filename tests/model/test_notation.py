@@ -15,7 +15,10 @@ from noisewise.model import notation
         ("normal", families.Normal()),
         ("normal(variance=4)", families.Normal(variance=4)),
         ("normal(mean=-1.5)", families.Normal(mean=-1.5)),
-        ("categorical(categories=['a', 'b'], other='b')", families.Categorical(["a", "b"], other="b")),
+        (
+            "categorical(categories=['a', 'b'], other='b')",
+            families.Categorical(["a", "b"], other="b"),
+        ),
         ("categorical(categories=3)", families.Categorical(3)),
     ],
 )

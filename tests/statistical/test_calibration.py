@@ -1,6 +1,8 @@
-"""A thinned version of bench/calibration.py: `auto` is calibrated, and the same test sees an sd that is 10 % wrong.
+"""A thinned version of bench/calibration.py: `auto` is calibrated, and the same test sees an sd
+that is 10 % wrong.
 
-4000 trials of cheap settings. KS at 3.1e-7, z and z^2 at 1e-6 false alarm each (two-sided normal limits).
+4000 trials of cheap settings. KS at 3.1e-7, z and z^2 at 1e-6 false alarm each (two-sided normal
+limits).
 """
 
 import numpy as np
@@ -22,7 +24,13 @@ SETTINGS = [
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 100, 1.0),
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="clamp"), 100, 10.0),
     Setting(families.Poisson(), priors.Gamma(4, 2), Bounds(0, 6, outside="clamp"), 10, 2.0),
-    Setting(families.Normal(variance=1.0), priors.Normal(0.0, 1.0), Bounds(-3, 3, outside="clamp"), 100, 2.0),
+    Setting(
+        families.Normal(variance=1.0),
+        priors.Normal(0.0, 1.0),
+        Bounds(-3, 3, outside="clamp"),
+        100,
+        2.0,
+    ),
     Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 1.0),
     Setting(families.Bernoulli(), priors.Beta(1, 20), None, 10, 0.1, normal=True),
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 100, 0.5, normal=True),
@@ -32,9 +40,23 @@ SETTINGS = [
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="clamp"), 200, 1.0, n_prior=LARGE),
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 200, 2.0, n_prior=LARGE),
     Setting(families.Categorical(3), DIRICHLET, None, 6, 2.0, n_prior=SMALL),
-    Setting(families.Poisson(), priors.Gamma(4, 2), Bounds(0, 6, outside="clamp"), 200, 0.2, normal=True, n_prior=LARGE),
     Setting(
-        families.Normal(variance=1.0), priors.Normal(0.0, 1.0), Bounds(-3, 3, outside="clamp"), 6, 1.0, normal=True, n_prior=SMALL
+        families.Poisson(),
+        priors.Gamma(4, 2),
+        Bounds(0, 6, outside="clamp"),
+        200,
+        0.2,
+        normal=True,
+        n_prior=LARGE,
+    ),
+    Setting(
+        families.Normal(variance=1.0),
+        priors.Normal(0.0, 1.0),
+        Bounds(-3, 3, outside="clamp"),
+        6,
+        1.0,
+        normal=True,
+        n_prior=SMALL,
     ),
 ]
 
@@ -42,13 +64,20 @@ SETTINGS = [
 def figures(u):  # type: ignore[no-untyped-def]
     z = special.ndtri(np.clip(u, 1e-15, 1 - 1e-15))
     root = np.sqrt(u.size)
-    return stats.kstest(u, "uniform").statistic * root, abs(z.mean()) * root, abs((z**2).mean() - 1) * root / np.sqrt(2)
+    return (
+        stats.kstest(u, "uniform").statistic * root,
+        abs(z.mean()) * root,
+        abs((z**2).mean() - 1) * root / np.sqrt(2),
+    )
 
 
 @pytest.mark.parametrize(
     "setting",
     SETTINGS,
-    ids=lambda s: f"{s.family.kind}-{s.n}-{'rho' if s.normal else ''}{s.epsilon}{'' if s.n_prior is None else '-unknown'}",
+    ids=lambda s: (
+        f"{s.family.kind}-{s.n}-{'rho' if s.normal else ''}{s.epsilon}"
+        f"{'' if s.n_prior is None else '-unknown'}"
+    ),
 )
 def test_beliefs_are_right(setting, rng) -> None:
     for u in uniforms(setting, 4000, rng).values():
@@ -68,7 +97,9 @@ def test_a_wrong_sd_is_seen(rng) -> None:
 def test_the_normal_with_both_unknown(rng) -> None:
     """Slow, so 300 trials: enough for gross errors only."""
     prior = priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0)
-    for u in uniforms(Setting(families.Normal(), prior, Bounds(-3, 3, outside="clamp"), 1000, 2.0), 300, rng).values():
+    for u in uniforms(
+        Setting(families.Normal(), prior, Bounds(-3, 3, outside="clamp"), 1000, 2.0), 300, rng
+    ).values():
         ks, mean, square = figures(u)
         assert ks < 2.8
         assert mean < LIMIT

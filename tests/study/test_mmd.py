@@ -14,7 +14,12 @@ def brute(p, q):
     for i in range(m):
         for j in range(m):
             if i != j:
-                for a, b, sign in ((p[i], p[j], 1), (q[i], q[j], 1), (p[i], q[j], -1), (p[j], q[i], -1)):
+                for a, b, sign in (
+                    (p[i], p[j], 1),
+                    (q[i], q[j], 1),
+                    (p[i], q[j], -1),
+                    (p[j], q[i], -1),
+                ):
                     total += sign * np.exp(-0.5 * np.sum((np.asarray(a) - np.asarray(b)) ** 2))
     return total / (m * (m - 1))
 

@@ -22,9 +22,17 @@ def test_the_plan_is_the_papers() -> None:
 
 def test_a_part_of_it(tmp_path) -> None:
     whole = reproduce.plan(quick=True)
-    cells = [cell for cell in whole.calibrated if cell.setting.n == 1000 and not cell.method.startswith("gibbs")]
-    compared = [cell for cell in whole.compared if cell.setting.n == 1000 and cell.method != "gibbs"]
-    plan = replace(whole, calibrated=cells, compared=compared, trials=60, trials_compared=4, draws=300)
+    cells = [
+        cell
+        for cell in whole.calibrated
+        if cell.setting.n == 1000 and not cell.method.startswith("gibbs")
+    ]
+    compared = [
+        cell for cell in whole.compared if cell.setting.n == 1000 and cell.method != "gibbs"
+    ]
+    plan = replace(
+        whole, calibrated=cells, compared=compared, trials=60, trials_compared=4, draws=300
+    )
     seen = []
 
     @contextmanager

@@ -1,4 +1,6 @@
-"""Studies: the same numbers on any number of workers, resumed or not; methods judged as they deserve."""
+"""Studies: the same numbers on any number of workers, resumed or not; methods judged as they
+deserve.
+"""
 
 import json
 import os
@@ -34,25 +36,34 @@ def alone():
 
 @pytest.mark.parametrize("jobs", [2, 4])
 def test_any_number_of_workers_gives_the_same_numbers(alone, jobs) -> None:
-    assert same(figures(calibrate(families.Bernoulli(), priors.Beta(2, 2), jobs=jobs, **STUDY)), alone)
+    assert same(
+        figures(calibrate(families.Bernoulli(), priors.Beta(2, 2), jobs=jobs, **STUDY)), alone
+    )
 
 
 @pytest.mark.filterwarnings("ignore")  # of distributed itself
 def test_a_dask_cluster_gives_the_same_numbers(alone) -> None:
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        found = calibrate(families.Bernoulli(), priors.Beta(2, 2), dask=cluster.scheduler_address, **STUDY)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None
+    ) as cluster:
+        found = calibrate(
+            families.Bernoulli(), priors.Beta(2, 2), dask=cluster.scheduler_address, **STUDY
+        )
     assert same(figures(found), alone)
 
 
 def test_killed_in_the_middle_and_resumed(alone, tmp_path) -> None:
-    """No trial is lost, none is done twice, and the numbers are those of a run that was not killed."""
+    """No trial is lost, none is done twice, and the numbers are those of a run that was
+    not killed.
+    """
     folder = tmp_path / "study"
     code = (
         "import time\n"
         "from noisewise import families, priors\n"
         "from noisewise.study import calibrate\n"
-        f"calibrate(families.Bernoulli(), priors.Beta(2, 2), folder={str(folder)!r}, report=lambda *_: time.sleep(0.3), **{STUDY!r})\n"
+        f"calibrate(families.Bernoulli(), priors.Beta(2, 2), folder={str(folder)!r}, report=lambda "
+        f"*_: time.sleep(0.3), **{STUDY!r})\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code])
     chunks = folder / "chunks"
@@ -79,28 +90,68 @@ def test_killed_in_the_middle_and_resumed(alone, tmp_path) -> None:
 
 
 def test_a_folder_of_another_study_is_refused(tmp_path) -> None:
-    calibrate(families.Bernoulli(), priors.Beta(2, 2), n=[5], epsilon=[1.0], trials=20, folder=tmp_path / "a")
+    calibrate(
+        families.Bernoulli(),
+        priors.Beta(2, 2),
+        n=[5],
+        epsilon=[1.0],
+        trials=20,
+        folder=tmp_path / "a",
+    )
     with pytest.raises(NoisewiseError, match="another study"):
-        calibrate(families.Bernoulli(), priors.Beta(2, 2), n=[6], epsilon=[1.0], trials=20, folder=tmp_path / "a")
+        calibrate(
+            families.Bernoulli(),
+            priors.Beta(2, 2),
+            n=[6],
+            epsilon=[1.0],
+            trials=20,
+            folder=tmp_path / "a",
+        )
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / "thesis.tex").write_text("mine")
     with pytest.raises(NoisewiseError, match="not empty"):
-        calibrate(families.Bernoulli(), priors.Beta(2, 2), n=[6], epsilon=[1.0], trials=20, folder=tmp_path / "b")
+        calibrate(
+            families.Bernoulli(),
+            priors.Beta(2, 2),
+            n=[6],
+            epsilon=[1.0],
+            trials=20,
+            folder=tmp_path / "b",
+        )
 
 
 def test_a_cut_chunk_is_named(tmp_path) -> None:
-    calibrate(families.Bernoulli(), priors.Beta(2, 2), n=[5], epsilon=[1.0], trials=20, folder=tmp_path / "a")
+    calibrate(
+        families.Bernoulli(),
+        priors.Beta(2, 2),
+        n=[5],
+        epsilon=[1.0],
+        trials=20,
+        folder=tmp_path / "a",
+    )
     file = next((tmp_path / "a" / "chunks").iterdir())
     file.write_text(file.read_text()[:20])
     with pytest.raises(NoisewiseError, match="was cut"):
-        calibrate(families.Bernoulli(), priors.Beta(2, 2), n=[5], epsilon=[1.0], trials=20, folder=tmp_path / "a")
+        calibrate(
+            families.Bernoulli(),
+            priors.Beta(2, 2),
+            n=[5],
+            epsilon=[1.0],
+            trials=20,
+            folder=tmp_path / "a",
+        )
 
 
 def test_naive_fails_and_auto_passes() -> None:
     found = calibrate(
-        families.Exponential(), priors.Gamma(8, 2), n=[100], epsilon=[0.1], bounds=Bounds(0.01, 1.5, outside="redact"),
-        methods=["auto", "naive", "non-private"], trials=4000,
-    )  # fmt: skip
+        families.Exponential(),
+        priors.Gamma(8, 2),
+        n=[100],
+        epsilon=[0.1],
+        bounds=Bounds(0.01, 1.5, outside="redact"),
+        methods=["auto", "naive", "non-private"],
+        trials=4000,
+    )
     verdicts = {row["method"]: row for row in found.table}
     assert verdicts["auto"]["passes"]
     assert verdicts["non-private"]["passes"]
@@ -110,27 +161,49 @@ def test_naive_fails_and_auto_passes() -> None:
 
 
 def test_gibbs_and_ops_are_judged_as_the_paper_judges_them() -> None:
-    found = calibrate(families.Bernoulli(), priors.Beta(10, 10), n=[100], epsilon=[0.1], methods=["gibbs", "ops"], trials=500)
+    found = calibrate(
+        families.Bernoulli(),
+        priors.Beta(10, 10),
+        n=[100],
+        epsilon=[0.1],
+        methods=["gibbs", "ops"],
+        trials=500,
+    )
     verdicts = {row["method"]: row for row in found.table}
     assert verdicts["gibbs"]["passes"]
     assert "under-confident" in verdicts["ops"]["verdict"]
 
 
 def test_the_papers_own_bounds_hold_the_middle_of_each_population(rng) -> None:
-    """In units of the upper bound: 95 % of records inside whatever theta, and a prior that was scaled along."""
+    """In units of the upper bound: 95 % of records inside whatever theta, and a prior that was
+    scaled along.
+    """
     setting = models()["exponential, own bounds"][0]
-    sample = simulate(type(setting)(setting.family, setting.prior, None, 10**5, 1e6, middle=0.95), 4, rng)
+    sample = simulate(
+        type(setting)(setting.family, setting.prior, None, 10**5, 1e6, middle=0.95), 4, rng
+    )
     low, high = sample.releases[0].bounds.lower, sample.releases[0].bounds.upper
     inside = np.exp(-sample.theta[:, 0] * low) - np.exp(-sample.theta[:, 0] * high)
     assert inside == pytest.approx(0.95)
-    u = uniforms(type(setting)(setting.family, setting.prior, None, 50, 1.0, middle=0.95), 400, rng, "non-private")["rate"]
+    u = uniforms(
+        type(setting)(setting.family, setting.prior, None, 50, 1.0, middle=0.95),
+        400,
+        rng,
+        "non-private",
+    )["rate"]
     assert abs(u.mean() - 0.5) < 4.5 / np.sqrt(12 * 400)
 
 
 def test_comparison_is_of_the_same_records_and_moves_with_epsilon() -> None:
     found = compare(
-        families.Bernoulli(), priors.Beta(10, 10), n=[100], epsilon=[0.1, 10.0], methods=["auto", "naive", "non-private"], trials=60, size=500
-    )  # fmt: skip
+        families.Bernoulli(),
+        priors.Beta(10, 10),
+        n=[100],
+        epsilon=[0.1, 10.0],
+        methods=["auto", "naive", "non-private"],
+        trials=60,
+        size=500,
+    )
     rows = {(row["epsilon"], row["method"]): row for row in found.table}
     assert rows[0.1, "auto"]["error_non_private"] == rows[0.1, "naive"]["error_non_private"]
     assert rows[0.1, "auto"]["mmd2"] > 10 * rows[10.0, "auto"]["mmd2"]
@@ -146,7 +219,13 @@ def test_a_family_of_ones_own() -> None:
         kind = "waiting"
 
     found = calibrate(
-        Waiting(), priors.Gamma(8, 2), n=[50], epsilon=[1.0], bounds=Bounds(0.01, 1.5, outside="clamp"), trials=1000, jobs=2
+        Waiting(),
+        priors.Gamma(8, 2),
+        n=[50],
+        epsilon=[1.0],
+        bounds=Bounds(0.01, 1.5, outside="clamp"),
+        trials=1000,
+        jobs=2,
     )
     assert found.table[0]["family"] == "waiting"
     assert found.table[0]["passes"]
@@ -161,7 +240,10 @@ def test_a_family_of_ones_own() -> None:
         ({"n": []}, "at least one n"),
         ({"methods": ["magic"]}, "unknown method"),
         ({"methods": ["ops"]}, "ops serves the bernoulli"),
-        ({"methods": ["gibbs-paper"], "bounds": Bounds(0.1, 1.0, outside="clamp")}, "knows redacted records only"),
+        (
+            {"methods": ["gibbs-paper"], "bounds": Bounds(0.1, 1.0, outside="clamp")},
+            "knows redacted records only",
+        ),
         ({"n": [10**12]}, "takes too long to simulate"),
         ({"jobs": 0}, "jobs must be at least 1"),
         ({"dask": "tcp://127.0.0.1:9"}, "no Dask scheduler"),
@@ -169,7 +251,12 @@ def test_a_family_of_ones_own() -> None:
 )
 @pytest.mark.filterwarnings("ignore")
 def test_bad_input(change, words) -> None:
-    asked = {"n": [5], "epsilon": [1.0], "trials": 10, "bounds": Bounds(0.1, 1.0, outside="redact")} | change
+    asked = {
+        "n": [5],
+        "epsilon": [1.0],
+        "trials": 10,
+        "bounds": Bounds(0.1, 1.0, outside="redact"),
+    } | change
     with pytest.raises(NoisewiseError, match=words):
         calibrate(families.Exponential(), priors.Gamma(2, 2), **asked)
 
@@ -180,13 +267,24 @@ def test_a_prior_so_extreme_that_truths_round_to_an_edge_is_refused() -> None:
 
 
 def test_a_setting_given_twice_counts_once() -> None:
-    found = calibrate(families.Bernoulli(), priors.Beta(2, 2), n=[5, 5], epsilon=[1.0, 1.0], methods=["auto", "auto"], trials=20)
+    found = calibrate(
+        families.Bernoulli(),
+        priors.Beta(2, 2),
+        n=[5, 5],
+        epsilon=[1.0, 1.0],
+        methods=["auto", "auto"],
+        trials=20,
+    )
     assert len(found.table) == 1
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
-    [({"size": 1}, "at least 2 draws"), ({"trials": 1}, "at least 2 trials"), ({"methods": ["ops"]}, "100 draws")],
+    [
+        ({"size": 1}, "at least 2 draws"),
+        ({"trials": 1}, "at least 2 trials"),
+        ({"methods": ["ops"]}, "100 draws"),
+    ],
 )
 def test_comparisons_that_cannot_be(change, words, tmp_path) -> None:
     asked = {"n": [5], "epsilon": [1.0], "trials": 4, "folder": tmp_path / "cost"} | change
@@ -206,10 +304,22 @@ def test_a_prior_of_ones_own_survives_the_way_to_a_worker() -> None:
         "    def draw(self, rng, size): ...\n"
         "print(type(pickle.loads(cloudpickle.dumps(Mine()))).__name__)\n"
     )
-    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout == "Mine\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout
+        == "Mine\n"
+    )
 
 
 def test_a_cut_first_write_leaves_the_folder_usable(tmp_path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / ".study.json.123").write_text("{")
-    assert calibrate(families.Bernoulli(), priors.Beta(2, 2), n=[5], epsilon=[1.0], trials=20, folder=tmp_path / "a").table
+    assert calibrate(
+        families.Bernoulli(),
+        priors.Beta(2, 2),
+        n=[5],
+        epsilon=[1.0],
+        trials=20,
+        folder=tmp_path / "a",
+    ).table

@@ -1,4 +1,6 @@
-"""The verdicts are right: wrong posteriors are caught with the power that theory gives, right ones pass at the stated rate."""
+"""The verdicts are right: wrong posteriors are caught with the power that theory gives, right ones
+pass at the stated rate.
+"""
 
 import numpy as np
 import pytest
@@ -17,16 +19,23 @@ def test_ks_is_scipys(rng) -> None:
 
 
 def test_a_calibrated_method_passes_at_the_stated_rate(rng) -> None:
-    """3000 studies; the KS limit alone fails one of 1000. More than 12 failures have a chance of 3e-5."""
+    """3000 studies; the KS limit alone fails one of 1000. More than 12 failures have a chance of
+    3e-5.
+    """
     failures = sum(not judge(rng.random(500)).passes for _ in range(3000))
     assert failures <= 12
 
 
-@pytest.mark.parametrize(("wrong", "word"), [("wide", "under-confident"), ("narrow", "over-confident"), ("shifted", "too low")])
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [("wide", "under-confident"), ("narrow", "over-confident"), ("shifted", "too low")],
+)
 def test_a_wrong_posterior_is_caught(rng, wrong, word) -> None:
-    """By theory an sd wrong by 10 % is caught all but 1 time in 10 000, a shift of 0.1 sd 96 times in 100 by the mean of z alone.
+    """By theory an sd wrong by 10 % is caught all but 1 time in 10 000, a shift of 0.1 sd 96 times
+    in 100 by the mean of z alone.
 
-    Fewer than 180 of 200 studies have a chance below 1e-4. KS alone would not do: it misses a wrong sd in a third to a half.
+    Fewer than 180 of 200 studies have a chance below 1e-4. KS alone would not do: it misses a wrong
+    sd in a third to a half.
     """
     by_variance = stats.norm.cdf((1 - 1 / 1.21 - SIGMAS * np.sqrt(2 / N)) / (np.sqrt(2 / N) / 1.21))
     by_mean = stats.norm.cdf(0.1 * np.sqrt(N) - SIGMAS)
@@ -35,7 +44,9 @@ def test_a_wrong_posterior_is_caught(rng, wrong, word) -> None:
     found = []
     for _ in range(200):
         z = rng.standard_normal(N)
-        found.append(judge(special.ndtr({"wide": z / 1.1, "narrow": z / 0.9, "shifted": z + 0.1}[wrong])))
+        found.append(
+            judge(special.ndtr({"wide": z / 1.1, "narrow": z / 0.9, "shifted": z + 0.1}[wrong]))
+        )
     assert sum(not one.passes for one in found) >= (180 if wrong == "shifted" else 200)
     assert sum(word in one.words for one in found) >= 180
     if wrong != "shifted":
@@ -45,7 +56,9 @@ def test_a_wrong_posterior_is_caught(rng, wrong, word) -> None:
 def test_coverage_and_histogram(rng) -> None:
     u = rng.random(N)
     found = judge(u)
-    for level, covered, low, high in zip(LEVELS, found.coverage, found.coverage_low, found.coverage_high, strict=True):
+    for level, covered, low, high in zip(
+        LEVELS, found.coverage, found.coverage_low, found.coverage_high, strict=True
+    ):
         assert covered == np.mean((u >= 0.5 - level / 2) & (u <= 0.5 + level / 2))
         assert low < level < high
         assert high - low == pytest.approx(3.92 * np.sqrt(level * (1 - level) / N), rel=0.1)

@@ -18,34 +18,58 @@ if TYPE_CHECKING:
     from noisewise.inference.posterior import Posterior
     from noisewise.model.priors import Prior
 
-PRIOR_HELP = "The prior, such as 'gamma(shape=2, rate=20)'; or weak, a documented one derived from the bounds."
+PRIOR_HELP = (
+    "The prior, such as 'gamma(shape=2, rate=20)'; or weak, a documented one derived "
+    "from "
+    "the bounds."
+)
 
 
 def infer(
     releases: Annotated[
-        list[Path], typer.Argument(help="Release files; or one .jsonl file or folder of many groups.", show_default=False)
+        list[Path],
+        typer.Argument(
+            help="Release files; or one .jsonl file or folder of many groups.", show_default=False
+        ),
     ],
     prior: Annotated[str | None, typer.Option(help=PRIOR_HELP, show_default=False)] = None,
     n_prior: Annotated[
         str | None,
-        typer.Option(help="A prior of n where it is not public, such as 'gamma(shape=4, rate=0.01)'.", show_default=False),
+        typer.Option(
+            help="A prior of n where it is not public, such as 'gamma(shape=4, rate=0.01)'.",
+            show_default=False,
+        ),
     ] = None,
     method: Annotated[str, typer.Option(help="auto, exact, collapsed, gibbs or naive.")] = "auto",
     draws: Annotated[int, typer.Option(help="How many draws --out holds.")] = 4000,
-    seed: Annotated[int | None, typer.Option(help="Makes the draws repeatable.", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Makes the draws repeatable.", show_default=False)
+    ] = None,
     variant: Annotated[str, typer.Option(help="For gibbs: joint or paper.")] = "joint",
     chains: Annotated[int, typer.Option(help="For gibbs: how many chains.")] = 8,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Where to write the draws (.nc, ArviZ), or of many groups the table (.csv, .parquet).", show_default=False
+            help="Where to write the draws (.nc, ArviZ), or of many groups the table (.csv, "
+            ".parquet).",
+            show_default=False,
         ),
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Where to draw the posterior (.svg, .png or .pdf).", show_default=False)] = None,
-    each: Annotated[bool, typer.Option("--each", help="One posterior for each release, instead of one for all together.")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Where to draw the posterior (.svg, .png or .pdf).", show_default=False),
+    ] = None,
+    each: Annotated[
+        bool,
+        typer.Option(
+            "--each", help="One posterior for each release, instead of one for all together."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """The posterior of a release's parameters; several releases of different records are combined."""
+    """The posterior of a release's parameters; several releases of different records
+    are combined.
+    """
     folder = len(releases) == 1 and (releases[0].is_dir() or releases[0].suffix == ".jsonl")
     many = folder or each
     _check_targets(out, plot, many)
@@ -54,20 +78,38 @@ def infer(
 
     found = load_many(releases[0]) if folder else [load(path) for path in releases]
     if len(found) > 1 and not many:
-        say(f"combining {len(found)} releases as one population; --each gives one posterior for each.", aside=as_json)
+        say(
+            f"combining {len(found)} releases as one population; --each gives one posterior for "
+            "each.",
+            aside=as_json,
+        )
     if prior is None:
         from noisewise.inference.problem import example
 
         raise typer.BadParameter(
-            f"a posterior needs a prior: what was believed of the {found[0].family.kind} family's parameters before. Say it, "
-            f'such as --prior "{example(found[0].family)}", or --prior weak for a weakly informative one derived from the bounds.'
+            f"a posterior needs a prior: what was believed of the {found[0].family.kind} family's "
+            "parameters before. Say it, "
+            f'such as --prior "{example(found[0].family)}", or --prior weak for a weakly '
+            "informative one derived from the bounds."
         )
     if many:
         _many(found, prior, n_prior, method, draws, seed, out, as_json)
     else:
         from noisewise.inference.weak import prior_for
 
-        _one(found, prior_for(found[0], prior), n_prior, method, draws, seed, variant, chains, out, plot, as_json)
+        _one(
+            found,
+            prior_for(found[0], prior),
+            n_prior,
+            method,
+            draws,
+            seed,
+            variant,
+            chains,
+            out,
+            plot,
+            as_json,
+        )
 
 
 def _check_targets(out: Path | None, plot: Path | None, many: bool) -> None:
@@ -87,14 +129,31 @@ def _check_targets(out: Path | None, plot: Path | None, many: bool) -> None:
 
 
 def _one(
-    found: "list[Release]", prior: "Prior", n_prior: str | None, method: str, draws: int, seed: int | None, variant: str,
-    chains: int, out: Path | None, plot: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    found: "list[Release]",
+    prior: "Prior",
+    n_prior: str | None,
+    method: str,
+    draws: int,
+    seed: int | None,
+    variant: str,
+    chains: int,
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
     from noisewise.inference.infer import infer as run
 
     with progress("inferring") as report:
         posterior = run(
-            found, prior, n_prior=n_prior, method=method, draws=draws, seed=seed, variant=variant, chains=chains, progress=report
+            found,
+            prior,
+            n_prior=n_prior,
+            method=method,
+            draws=draws,
+            seed=seed,
+            variant=variant,
+            chains=chains,
+            progress=report,
         )
     if as_json:
         print(json.dumps(_content(posterior, prior), indent=2, allow_nan=False))
@@ -131,7 +190,8 @@ def _content(posterior: "Posterior", prior: "Prior") -> dict[str, Any]:
         "prior": {"kind": prior.kind} | asdict(prior),  # type: ignore[call-overload]
         "method": posterior.method,
         "summary": list(posterior.summary()),
-        "certificate": held | {"warnings": list(certificate.warnings), "sentence": certificate.sentence},
+        "certificate": held
+        | {"warnings": list(certificate.warnings), "sentence": certificate.sentence},
     }
 
 
@@ -140,7 +200,10 @@ def _print(posterior: "Posterior", prior: "Prior") -> None:
 
     summary = posterior.summary()
     lines = str(type(summary)(_on_screen(summary))).split("\n")
-    say("\n".join(lines[:41]) + (f"\n... and {len(lines) - 41} more; --json shows all" if len(lines) > 41 else ""))
+    say(
+        "\n".join(lines[:41])
+        + (f"\n... and {len(lines) - 41} more; --json shows all" if len(lines) > 41 else "")
+    )
     for name in posterior.names:
         if posterior.family.parameters[posterior.names.index(name)].size == 1:
             say(f"\n{sketch(posterior, name)}")
@@ -152,7 +215,10 @@ def _print(posterior: "Posterior", prior: "Prior") -> None:
 
 def _on_screen(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows with every text on one line."""
-    return [{key: shown(value) if isinstance(value, str) else value for key, value in row.items()} for row in rows]
+    return [
+        {key: shown(value) if isinstance(value, str) else value for key, value in row.items()}
+        for row in rows
+    ]
 
 
 def _short(value: Any) -> str:
@@ -161,13 +227,21 @@ def _short(value: Any) -> str:
 
 
 def _many(
-    found: "list[Release]", prior: str, n_prior: str | None, method: str, draws: int, seed: int | None,
-    out: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    found: "list[Release]",
+    prior: str,
+    n_prior: str | None,
+    method: str,
+    draws: int,
+    seed: int | None,
+    out: Path | None,
+    as_json: bool,
+) -> None:
     from noisewise.inference.infer import infer_many
 
     with progress(f"{len(found)} posteriors") as report:
-        table = infer_many(found, prior, n_prior=n_prior, method=method, draws=draws, seed=seed, progress=report).table()
+        table = infer_many(
+            found, prior, n_prior=n_prior, method=method, draws=draws, seed=seed, progress=report
+        ).table()
     if out is not None:
         with _whole(out) as partial:
             _write(table, partial)
@@ -185,7 +259,9 @@ def _write(table: list[dict[str, Any]], path: Path) -> None:
     import duckdb
     import numpy as np
 
-    columns = {name: np.array([row[name] for row in table], dtype=_dtype(table, name)) for name in table[0]}
+    columns = {
+        name: np.array([row[name] for row in table], dtype=_dtype(table, name)) for name in table[0]
+    }
     connection = duckdb.connect()
     connection.register("columns", columns)
     connection.sql("SELECT * FROM columns").write_parquet(str(path))

@@ -15,12 +15,24 @@ File = Annotated[Path, typer.Argument(help="The ledger file.", show_default=Fals
 @app.command("set-limit")
 def set_limit(
     ledger: File,
-    dataset: Annotated[str, typer.Option(help="The name that the dataset's budget stands under.", show_default=False)],
+    dataset: Annotated[
+        str,
+        typer.Option(help="The name that the dataset's budget stands under.", show_default=False),
+    ],
     epsilon: Annotated[
-        str | None, typer.Option(help="The total epsilon that may ever be spent on it; 0 freezes it.", show_default=False)
+        str | None,
+        typer.Option(
+            help="The total epsilon that may ever be spent on it; 0 freezes it.", show_default=False
+        ),
     ] = None,
-    delta: Annotated[str | None, typer.Option(help="With epsilon: a limit in the rho that both allow.", show_default=False)] = None,
-    rho: Annotated[str | None, typer.Option(help="The total in rho (zCDP), for normal noise.", show_default=False)] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(help="With epsilon: a limit in the rho that both allow.", show_default=False),
+    ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option(help="The total in rho (zCDP), for normal noise.", show_default=False),
+    ] = None,
 ) -> None:
     """Set a dataset's total budget; creates the ledger if there is none."""
     from noisewise.curator.ledger import Ledger
@@ -56,7 +68,9 @@ def show(ledger: File) -> None:
 @app.command()
 def history(
     ledger: File,
-    dataset: Annotated[str | None, typer.Option(help="Only this dataset.", show_default=False)] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Only this dataset.", show_default=False)
+    ] = None,
 ) -> None:
     """Every limit that was set and every release that was paid for, oldest first."""
     from noisewise.curator.ledger import Ledger
@@ -64,7 +78,10 @@ def history(
     entries = Ledger(ledger).history(dataset)
     _table(
         ("time (UTC)", "dataset", "cost", "what", "spend id"),
-        [(e.at[:19].replace("T", " "), _name(e.dataset), str(e.cost), e.what, e.spend or "") for e in entries],
+        [
+            (e.at[:19].replace("T", " "), _name(e.dataset), str(e.cost), e.what, e.spend or "")
+            for e in entries
+        ],
     )
 
 
@@ -79,4 +96,6 @@ def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> None:
     lines = [header, *(tuple(map(shown, row)) for row in rows)]
     widths = [max(len(line[j]) for line in lines) for j in range(len(header))]
     for row in lines:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        print(
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        )

@@ -44,7 +44,10 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -56,16 +59,25 @@ def main() -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """The exit status: 0, or 2 for whatever a person can mend, 130 if interrupted, 1 for a fault of ours."""
+    """The exit status: 0, or 2 for whatever a person can mend, 130 if interrupted, 1 for a fault of
+    ours.
+    """
     try:
         status = app(args=arguments, standalone_mode=False)
         if status == INTERRUPTED:
-            _refuse("interrupted; if a release was under way, `noisewise ledger show` tells whether it was paid for.")
+            _refuse(
+                "interrupted; if a release was under way, `noisewise ledger show` tells "
+                "whether it was paid for."
+            )
         return status if isinstance(status, int) else 0
     except UnsavedRelease as error:
         made = error.release if isinstance(error.release, list) else [error.release]
         for one in made:
-            print(json.dumps(json.loads(one.to_json()), indent=2 if len(made) == 1 else None), flush=True)  # in ASCII
+            # in ASCII
+            print(
+                json.dumps(json.loads(one.to_json()), indent=2 if len(made) == 1 else None),
+                flush=True,
+            )
         return _refuse(f"{error} It stands on standard output; keep that.")
     except TyperException as error:  # the command line itself is wrong
         return _refuse(getattr(error, "format_message", error.__str__)())
@@ -74,7 +86,11 @@ def run(arguments: list[str] | None = None) -> int:
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}.")
     except Exception as error:  # its message or traceback might hold a record
-        print(f"noisewise: an unexpected {type(error).__name__}; please report the command that you ran.", file=sys.stderr)
+        print(
+            f"noisewise: an unexpected {type(error).__name__}; please report the command that "
+            "you ran.",
+            file=sys.stderr,
+        )
         return 1
 
 

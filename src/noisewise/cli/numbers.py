@@ -1,4 +1,6 @@
-"""Numbers as a person types them: ASCII digits, a decimal point, perhaps an exponent; no more of what Python would take."""
+"""Numbers as a person types them: ASCII digits, a decimal point, perhaps an exponent; no more of
+what Python would take.
+"""
 
 from typing import overload
 
@@ -10,7 +12,9 @@ def number(text: str, option: str) -> float:
     from noisewise.mechanism.privacy import NUMERAL
 
     if NUMERAL.fullmatch(text) is None:
-        raise typer.BadParameter(f"{option} must be a finite number with a decimal point, such as 0.5; got {text!r}.")
+        raise typer.BadParameter(
+            f"{option} must be a finite number with a decimal point, such as 0.5; got {text!r}."
+        )
     return float(text)
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 FAMILY_HELP = (
-    "The model of a record: bernoulli, exponential, poisson, geometric, normal, 'normal(mean=0)', 'normal(variance=4)', "
+    "The model of a record: bernoulli, exponential, poisson, geometric, normal, 'normal(mean=0)', "
+    "'normal(variance=4)', "
     "'gamma(shape=2)', or \"categorical(categories=['a','b'],other='b')\"."
 )
 
@@ -29,13 +30,17 @@ class ReleaseCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         rewritten: list[str] = []
         for position, argument in enumerate(args):
-            if argument == "--bounds=private" or (argument == "--bounds" and args[position + 1 : position + 2] == ["private"]):
+            if argument == "--bounds=private" or (
+                argument == "--bounds" and args[position + 1 : position + 2] == ["private"]
+            ):
                 rewritten.append("--private-bounds")
             elif not (argument == "private" and args[position - 1] == "--bounds" and position > 0):
                 rewritten.append(argument)
         for position, argument in enumerate(rewritten):
             if argument == "--bounds" and not _two_numbers(rewritten[position + 1 : position + 3]):
-                raise typer.BadParameter("--bounds takes two numbers, LOWER UPPER, or the word private.")
+                raise typer.BadParameter(
+                    "--bounds takes two numbers, LOWER UPPER, or the word private."
+                )
         return super().parse_args(ctx, rewritten)
 
 
@@ -47,52 +52,105 @@ def _two_numbers(words: list[str]) -> bool:
 
 
 def release(
-    records: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or a folder of .parquet files.", show_default=False)],
+    records: Annotated[
+        Path,
+        typer.Argument(
+            help="A .csv or .parquet file, or a folder of .parquet files.", show_default=False
+        ),
+    ],
     column: Annotated[str, typer.Option(help="The column to release.", show_default=False)],
     family: Annotated[str, typer.Option(help=FAMILY_HELP, show_default=False)],
-    epsilon: Annotated[str | None, typer.Option(help="The privacy cost.", show_default=False)] = None,
-    delta: Annotated[
-        str | None, typer.Option(help="With --epsilon: the chance that it may fail; normal noise.", show_default=False)
+    epsilon: Annotated[
+        str | None, typer.Option(help="The privacy cost.", show_default=False)
     ] = None,
-    rho: Annotated[str | None, typer.Option(help="The privacy cost in zCDP instead; normal noise.", show_default=False)] = None,
-    out: Annotated[Path | None, typer.Option(help="Where to write the release (JSON).", show_default=False)] = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger to charge.", show_default=False)] = None,
-    no_ledger: Annotated[bool, typer.Option("--no-ledger", help="Charge no ledger; the release says so.")] = False,
-    dataset: Annotated[str | None, typer.Option(help="The dataset's name in the ledger.", show_default=False)] = None,
+    delta: Annotated[
+        str | None,
+        typer.Option(
+            help="With --epsilon: the chance that it may fail; normal noise.", show_default=False
+        ),
+    ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option(help="The privacy cost in zCDP instead; normal noise.", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the release (JSON).", show_default=False)
+    ] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger to charge.", show_default=False)
+    ] = None,
+    no_ledger: Annotated[
+        bool, typer.Option("--no-ledger", help="Charge no ledger; the release says so.")
+    ] = False,
+    dataset: Annotated[
+        str | None, typer.Option(help="The dataset's name in the ledger.", show_default=False)
+    ] = None,
     bounds: Annotated[
         tuple[str, str] | None,
-        typer.Option(help="The values that count, known without looking: LOWER UPPER. Or the word private.", show_default=False),
+        typer.Option(
+            help="The values that count, known without looking: LOWER UPPER. Or the word private.",
+            show_default=False,
+        ),
     ] = None,
     outside: Annotated[
-        str | None, typer.Option(help="What becomes of records outside the bounds: redact or clamp.", show_default=False)
+        str | None,
+        typer.Option(
+            help="What becomes of records outside the bounds: redact or clamp.", show_default=False
+        ),
     ] = None,
     missing: Annotated[
         str | None,
-        typer.Option(help="A missing record's value (clamp: midpoint; bernoulli: 0).", show_default=False),
+        typer.Option(
+            help="A missing record's value (clamp: midpoint; bernoulli: 0).", show_default=False
+        ),
     ] = None,
     private_bounds: Annotated[bool, typer.Option("--private-bounds", hidden=True)] = False,
     bounds_range: Annotated[
-        tuple[str, str] | None, typer.Option(help="Public range of private bounds: LOWER UPPER.", show_default=False)
+        tuple[str, str] | None,
+        typer.Option(help="Public range of private bounds: LOWER UPPER.", show_default=False),
     ] = None,
     bounds_epsilon: Annotated[
-        str | None, typer.Option(help="The cost of private bounds, on top of --epsilon.", show_default=False)
+        str | None,
+        typer.Option(help="The cost of private bounds, on top of --epsilon.", show_default=False),
     ] = None,
     quantiles: Annotated[
-        tuple[str, str] | None, typer.Option(help="Quantiles that private bounds aim at (0.01 0.99).", show_default=False)
+        tuple[str, str] | None,
+        typer.Option(help="Quantiles that private bounds aim at (0.01 0.99).", show_default=False),
     ] = None,
-    records_per_person: Annotated[str, typer.Option(help="How many records one person may own.")] = "1",
+    records_per_person: Annotated[
+        str, typer.Option(help="How many records one person may own.")
+    ] = "1",
     neighbours: Annotated[
-        str, typer.Option(help="Neighbouring tables: replace_one (n is public) or add_remove (it is not).")
+        str,
+        typer.Option(
+            help="Neighbouring tables: replace_one (n is public) or add_remove (it is not)."
+        ),
     ] = "replace_one",
-    by: Annotated[str | None, typer.Option(help="A column of groups; each gets a release of its own.", show_default=False)] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            help="A column of groups; each gets a release of its own.", show_default=False
+        ),
+    ] = None,
     groups_file: Annotated[
-        Path | None, typer.Option(help="With --by: the public names of the groups, one on each line.", show_default=False)
+        Path | None,
+        typer.Option(
+            help="With --by: the public names of the groups, one on each line.", show_default=False
+        ),
     ] = None,
     sizes: Annotated[
-        str | None, typer.Option(help="With --by: is each group's n public, or released with noise?", show_default=False)
+        str | None,
+        typer.Option(
+            help="With --by: is each group's n public, or released with noise?", show_default=False
+        ),
     ] = None,
-    description: Annotated[str | None, typer.Option(help="A sentence for whoever reads the release.", show_default=False)] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be released, spend nothing.")] = False,
+    description: Annotated[
+        str | None,
+        typer.Option(help="A sentence for whoever reads the release.", show_default=False),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be released, spend nothing.")
+    ] = False,
 ) -> None:
     """Publish the noisy statistic of one column of sensitive records."""
     if (ledger is None) != no_ledger:
@@ -100,9 +158,13 @@ def release(
     if out is None and not dry_run:
         raise typer.BadParameter("say where to write the release: --out FILE, or use --dry-run.")
     if (by is None) != (groups_file is None) or (by is None) != (sizes is None):
-        raise typer.BadParameter("--by COLUMN, --groups-file FILE and --sizes public (or released) go together.")
+        raise typer.BadParameter(
+            "--by COLUMN, --groups-file FILE and --sizes public (or released) go together."
+        )
     if by is not None and out is not None and out.suffix != ".jsonl":
-        raise typer.BadParameter("releases of many groups are written one on each line; name the --out file .jsonl.")
+        raise typer.BadParameter(
+            "releases of many groups are written one on each line; name the --out file .jsonl."
+        )
     chosen = _bounds(
         pair(bounds, "--bounds"),
         private_bounds,
@@ -139,7 +201,8 @@ def release(
         return
     with _progress():
         made = request.publish()
-    with suppress(Exception):  # the release is made and paid for: nothing from here on may look like a failure
+    # the release is made and paid for: nothing from here on may look like a failure
+    with suppress(Exception):
         size = f"{len(made)} groups by {by!r}" if by is not None else _size(made[0].n)
         say(f"wrote {out}: {made[0].family.kind} of column {column!r}, {size}, cost {request.cost}")
         if request.ledger is not None:
@@ -154,11 +217,15 @@ def _size(n: int | None) -> str:
 
 
 def _groups(path: Path) -> list[str]:
-    """The names in a file of public groups. It is no table of records, so its errors may be shown."""
+    """The names in a file of public groups. It is no table of records, so its errors
+    may be shown.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
-        raise typer.BadParameter(f"{path} is no text in UTF-8; it must name one group on each line.") from None
+        raise typer.BadParameter(
+            f"{path} is no text in UTF-8; it must name one group on each line."
+        ) from None
     return [line.strip() for line in lines if line.strip()]
 
 
@@ -174,23 +241,37 @@ def _bounds(
 
     if private:
         if span is None or epsilon is None or bounds is not None:
-            raise typer.BadParameter("--bounds private needs --bounds-range LOWER UPPER and --bounds-epsilon EPSILON.")
+            raise typer.BadParameter(
+                "--bounds private needs --bounds-range LOWER UPPER and --bounds-epsilon EPSILON."
+            )
     elif span is not None or epsilon is not None or quantiles is not None:
-        raise typer.BadParameter("--bounds-range, --bounds-epsilon and --quantiles go with --bounds private.")
+        raise typer.BadParameter(
+            "--bounds-range, --bounds-epsilon and --quantiles go with --bounds private."
+        )
     elif bounds is None:
         if outside is not None:
             raise typer.BadParameter("--outside goes with --bounds.")
         return None
     if outside is None:
-        raise typer.BadParameter("bounds need --outside redact (records outside count 0) or --outside clamp (count as the bound).")
+        raise typer.BadParameter(
+            "bounds need --outside redact (records outside count 0) or "
+            "--outside clamp (count as the bound)."
+        )
     if span is not None and epsilon is not None:
-        return PrivateBounds(*span, epsilon=epsilon, quantiles=quantiles or (0.01, 0.99), outside=outside)  # type: ignore[arg-type]
+        return PrivateBounds(
+            *span,
+            epsilon=epsilon,
+            quantiles=quantiles or (0.01, 0.99),
+            outside=outside,  # type: ignore[arg-type]
+        )
     assert bounds is not None
     return Bounds(*bounds, outside=outside)  # type: ignore[arg-type]
 
 
 def _forecast(request: "Prepared") -> str:
-    """What would be released, from public facts: settings, schema, the number of records, the ledger's balance."""
+    """What would be released, from public facts: settings, schema, the number of records, the
+    ledger's balance.
+    """
     from noisewise.model.bounds import PrivateBounds
 
     bounds, plan = request.bounds, request.widest
@@ -199,23 +280,36 @@ def _forecast(request: "Prepared") -> str:
     size = f"n = {n} (public)" if n else "n is not public" if not plan.public else "n is public"
     lines = [f"Dry run: nothing is spent. {plan.family.kind} of column {request.name!r}, {size}."]
     if request.groups is not None:
-        lines.append(f"{len(request.groups.values)} groups by {request.groups.by!r}, one release each, at the cost of one.")
+        lines.append(
+            f"{len(request.groups.values)} groups by {request.groups.by!r}, one release "
+            "each, at the cost of one."
+        )
     if bounds is not None:
-        lines.append(f"Bounds: {bounds.lower:g} to {bounds.upper:g}, records outside: {bounds.outside}.")
+        lines.append(
+            f"Bounds: {bounds.lower:g} to {bounds.upper:g}, records outside: {bounds.outside}."
+        )
     if isinstance(bounds, PrivateBounds):
-        lines.append("The bounds will be chosen privately within that range; what follows holds for the widest.")
-    lines.append(f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: {plan.records_per_person} record(s) of one person.")
+        lines.append(
+            "The bounds will be chosen privately within that range; what follows holds "
+            "for the widest."
+        )
+    lines.append(
+        f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: "
+        f"{plan.records_per_person} record(s) of one person."
+    )
     if plan.count_noise is not None:
         lines.append(f"Count: {noise_name} noise of scale {plan.count_noise.scales[0]:.6g}.")
     parts = zip(plan.lattice.step, plan.noise_sd(), plan.largest_sampling_sd(n), strict=True)
     for j, (step, noise, sampling) in enumerate(parts, 1):
         lines.append(
-            f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, {noise_name} noise of scale {plan.scale * step:.6g}, "
+            f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, {noise_name} noise of "
+            f"scale {plan.scale * step:.6g}, "
             f"sd {noise:.4g}" + (f", or {noise / n:.3g} on the mean of the records." if n else ".")
         )
         if n:
             lines.append(
-                f"  Sampling error to expect: at most {sampling:.4g} (half of the records at either end); "
+                f"  Sampling error to expect: at most {sampling:.4g} (half of the records at "
+                "either end); "
                 f"the noise is at least {noise / sampling:.2g} of it."
             )
         if j == 10 and len(plan.lattice.step) > 10:
@@ -240,7 +334,10 @@ def _balance(request: "Prepared", planned: bool = False) -> str:
         account = request.account
         assert account.limit is not None
         left = remaining(account.left, request.cost.counted_in(account.limit.currency))
-        return f"Ledger {request.ledger.path}: {text(account.left)} left for {request.dataset}, {text(left)} after this release."
+        return (
+            f"Ledger {request.ledger.path}: {text(account.left)} left for {request.dataset}, "
+            f"{text(left)} after this release."
+        )
     now = next(a for a in request.ledger.accounts() if a.dataset == request.dataset)
     limit = text(now.limit.amount if now.limit is not None else now.spent)
     return f"ledger {request.ledger.path}: {text(now.left)} left of {limit} for {request.dataset}"

@@ -4,8 +4,13 @@ import sys
 
 
 def shown(text: str) -> str:
-    """The text on one line, with an escape such as \\x1b for every character that would not be seen as itself."""
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+    """The text on one line, with an escape such as \\x1b for every character that would not be seen
+    as itself.
+    """
+    return "".join(
+        letter if letter.isprintable() else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
 
 
 def say(text: str, *, aside: bool = False) -> None:

@@ -1,9 +1,10 @@
 """An attack on our own releases: how much privacy do they spend at least, as seen from the outside?
 
-The real release is made many times of a few small neighbouring tables (`neighbours`). A quarter of the runs is made of every
-table, and serves to find the two that are told apart best, and how (`attack`). The rest is made of those two alone, and the best
-test of each kind is tried on it. With the confidence CONFIDENCE all of these bounds hold at once, whatever the mechanism
-really does, so that the greatest holds.
+The real release is made many times of a few small neighbouring tables (`neighbours`). A quarter of
+the runs is made of every table, and serves to find the two that are told apart best, and how
+(`attack`). The rest is made of those two alone, and the best test of each kind is tried on it. With
+the confidence CONFIDENCE all of these bounds hold at once, whatever the mechanism really does, so
+that the greatest holds.
 """
 
 from collections.abc import Callable
@@ -23,7 +24,9 @@ CONFIDENCE = 0.9999
 MISS = (1 - CONFIDENCE) / (2 * len(KINDS))
 """Of each of the two limits that make a bound, of each of the bounds."""
 ROUGH = 0.001
-"""In its place where tests are chosen: of a third as many releases it gives about the limits that can be hoped for."""
+"""In its place where tests are chosen: of a third as many releases it gives about the limits that
+can be hoped for.
+"""
 RUNS = 20_000
 
 
@@ -59,10 +62,12 @@ def audit(
     runs: int = RUNS,
     progress: Callable[[float], None] | None = None,
 ) -> Audit:
-    """A lower bound on the privacy that a release with these settings spends; with `sizes`, one of two groups.
+    """A lower bound on the privacy that a release with these settings spends; with `sizes`, one of
+    two groups.
 
-    With private bounds it is what choosing them spends, at an epsilon of their own; the numbers that are released within
-    them are attacked by an audit with bounds, and what they cost may be left out here.
+    With private bounds it is what choosing them spends, at an epsilon of their own; the numbers
+    that are released within them are attacked by an audit with bounds, and what they cost may be
+    left out here.
     """
     if isinstance(bounds, PrivateBounds) and epsilon is None and delta is None and rho is None:
         epsilon = bounds.epsilon
@@ -73,10 +78,13 @@ def audit(
     return Audit(declared, bound, runs, (first.shown, second.shown), words)
 
 
-def _attacked(pairs: list[Pair], declared: Cost, runs: int, progress: Callable[[float], None] | None) -> tuple[Pair, str, float]:
+def _attacked(
+    pairs: list[Pair], declared: Cost, runs: int, progress: Callable[[float], None] | None
+) -> tuple[Pair, str, float]:
     """The pair that is told apart best, what tells it apart, and what that shows."""
     tables = list({id(table): table for pair in pairs for table in pair}.values())
-    few = max(min(runs // 4, 2 * runs // len(tables)), 10)  # where tables are many, all of them share twice the runs
+    # where tables are many, all of them share twice the runs
+    few = max(min(runs // 4, 2 * runs // len(tables)), 10)
     whole, done = len(tables) * few + 2 * (runs - few), 0
 
     def releases(table: Table, number: int) -> FloatArray:
@@ -97,6 +105,9 @@ def _attacked(pairs: list[Pair], declared: Cost, runs: int, progress: Callable[[
     best = max(range(len(pairs)), key=lambda k: max(score for score, _ in found[k].values()))
     first, second = pairs[best]
     fresh = releases(first, runs - few), releases(second, runs - few)
-    shown = [(test.shows(*fresh, MISS, declared.currency), test.words) for _, test in found[best].values()]
+    shown = [
+        (test.shows(*fresh, MISS, declared.currency), test.words)
+        for _, test in found[best].values()
+    ]
     bound, words = max(shown)
     return pairs[best], words, max(0.0, bound)

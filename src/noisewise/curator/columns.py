@@ -40,7 +40,11 @@ def exp(x: Expression) -> Expression:
 def log(x: Expression) -> Expression:
     """As NumPy's; DuckDB's own raises at and below 0, which would tell about a record."""
     nan = ConstantExpression(float("nan"))
-    return where(x > 0.0, FunctionExpression("ln", where(x > 0.0, x, 1.0)), where(x == 0.0, -float("inf"), nan))
+    return where(
+        x > 0.0,
+        FunctionExpression("ln", where(x > 0.0, x, 1.0)),
+        where(x == 0.0, -float("inf"), nan),
+    )
 
 
 def sqrt(x: Expression) -> Expression:
@@ -49,10 +53,11 @@ def sqrt(x: Expression) -> Expression:
 
 
 def attempt(x: Expression, of: Expression) -> Expression:
-    """x, a function of the finite column `of`; NULL where it fails: an error would tell about a record.
+    """x, a function of the finite column `of`; NULL where it fails: an error would tell about a
+    record.
 
-    Only within a CASE is it evaluated where it stands. Anywhere else DuckDB may move a part of it, if it occurs twice, to where TRY
-    does not reach.
+    Only within a CASE is it evaluated where it stands. Anywhere else DuckDB may move a part of it,
+    if it occurs twice, to where TRY does not reach.
     """
     return FunctionExpression("try", where(isfinite(of), x, None))
 

@@ -1,9 +1,10 @@
 """A CSV file in one fixed dialect, every column as text.
 
-Type sniffing is data-dependent: one row could change a column's type, or n. The shape of the file (encoding, quotes,
-line ends, fields on a line, the length of a line) is a public fact, and a broken one gives one fixed sentence. DuckDB
-alone is too lenient: it drops a last record whose quote is never closed, takes extra fields if they are empty, and
-splits mixed line ends by what lies between them. So the bytes are looked over first.
+Type sniffing is data-dependent: one row could change a column's type, or n. The shape of the file
+(encoding, quotes, line ends, fields on a line, the length of a line) is a public fact, and a broken
+one gives one fixed sentence. DuckDB alone is too lenient: it drops a last record whose quote is
+never closed, takes extra fields if they are empty, and splits mixed line ends by what lies between
+them. So the bytes are looked over first.
 """
 
 import csv
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 
 MAX_LINE = 16 * 2**20
 BROKEN_CSV = (
-    "not a well-formed CSV: it needs UTF-8, commas, one header line, the same number of fields on every line, line ends "
+    "not a well-formed CSV: it needs UTF-8, commas, one header line, the same number of fields on "
+    "every line, line ends "
     'of one kind, quotes only around whole fields (and "" for one within), and no line over 16 MiB.'
 )
 _CHUNK = 2**22
@@ -30,23 +32,43 @@ def header(path: Path) -> list[str]:
     with open(path, encoding="utf-8-sig", newline="") as file:
         names = next(csv.reader([file.readline(MAX_LINE)], strict=True))
     shape = look_over(path)
-    if not names or not shape.whole_quotes or not shape.one_line_end or shape.commas != (len(names) - 1) * shape.lines:
+    if (
+        not names
+        or not shape.whole_quotes
+        or not shape.one_line_end
+        or shape.commas != (len(names) - 1) * shape.lines
+    ):
         raise ValueError
     return names
 
 
-def read(connection: duckdb.DuckDBPyConnection, pattern: str, columns: int) -> duckdb.DuckDBPyRelation:
+def read(
+    connection: duckdb.DuckDBPyConnection, pattern: str, columns: int
+) -> duckdb.DuckDBPyRelation:
     """The records as text columns c0, c1, ..."""
-    dialect: dict[str, Any] = {"header": True, "sep": ",", "quotechar": '"', "escapechar": '"', "strict_mode": True}
+    dialect: dict[str, Any] = {
+        "header": True,
+        "sep": ",",
+        "quotechar": '"',
+        "escapechar": '"',
+        "strict_mode": True,
+    }
     # In parallel, DuckDB gives up where a quoted line break straddles two of its buffers.
-    fixed: dict[str, Any] = {"auto_detect": False, "null_padding": False, "hive_partitioning": False, "parallel": False}
+    fixed: dict[str, Any] = {
+        "auto_detect": False,
+        "null_padding": False,
+        "hive_partitioning": False,
+        "parallel": False,
+    }
     types = {f"c{index}": "VARCHAR" for index in range(columns)}
     return connection.read_csv(pattern, columns=types, max_line_size=MAX_LINE, **dialect, **fixed)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the bytes tell without parsing a value: commas and line ends count outside quotes only."""
+    """What the bytes tell without parsing a value: commas and line ends count outside
+    quotes only.
+    """
 
     whole_quotes: bool
     """Quotes stand only around whole fields, doubled within, and the last one is closed."""
@@ -70,7 +92,8 @@ def look_over(path: Path) -> Shape:
         quotes = chunk == _QUOTE
         inside = np.zeros(chunk.size, dtype=bool)
         if is_open or quotes.any():
-            inside = (np.cumsum(quotes, dtype=np.uint8) & 1).astype(bool) ^ is_open  # a sum mod 256 keeps its parity
+            # a sum mod 256 keeps its parity
+            inside = (np.cumsum(quotes, dtype=np.uint8) & 1).astype(bool) ^ is_open
             whole = whole and _whole(data, start, at + np.flatnonzero(quotes), inside[quotes])
         feed, carriage = (chunk == _LF) & ~inside, (chunk == _CR) & ~inside
         ends = feed | carriage
@@ -85,8 +108,12 @@ def look_over(path: Path) -> Shape:
     return Shape(whole and not is_open, one_kind, commas, lines)
 
 
-def _whole(data: NDArray[np.uint8], start: int, at: NDArray[np.intp], opening: NDArray[np.bool_]) -> bool:
-    """An opening quote follows a border (or the closing one of a doubled pair); a closing one precedes a border."""
+def _whole(
+    data: NDArray[np.uint8], start: int, at: NDArray[np.intp], opening: NDArray[np.bool_]
+) -> bool:
+    """An opening quote follows a border (or the closing one of a doubled pair); a closing one
+    precedes a border.
+    """
     follows = (at == start) | np.isin(data[np.maximum(at - 1, 0)], _BORDERS)
     precedes = (at == data.size - 1) | np.isin(data[np.minimum(at + 1, data.size - 1)], _BORDERS)
     return bool(np.where(opening, follows, precedes).all())

@@ -1,7 +1,8 @@
 """Small neighbouring tables of nobody's records, ready to be released again and again.
 
-Of statistics: two tables that lie as far apart as any, and for every number that is released, and for every sum and difference of
-two, a pair that moves it. Of private bounds: tables that are as bad for the scores of both quantiles as any.
+Of statistics: two tables that lie as far apart as any, and for every number that is released, and
+for every sum and difference of two, a pair that moves it. Of private bounds: tables that are as bad
+for the scores of both quantiles as any.
 """
 
 import math
@@ -56,14 +57,27 @@ class Table(Protocol):
 Pair: TypeAlias = tuple[Table, Table]
 
 
-def _prepared(records: Iterable[Record], asked: Settings, read: Callable[[Prepared], Any]) -> tuple[Prepared, Any]:
+def _prepared(
+    records: Iterable[Record], asked: Settings, read: Callable[[Prepared], Any]
+) -> tuple[Prepared, Any]:
     """The release of these records, and what is read of them."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"  # records of nobody
-        path.write_text("x,g\n" + "".join(f"{'' if x is None else x},{group}\n" for x, group in records))
+        path.write_text(
+            "x,g\n" + "".join(f"{'' if x is None else x},{group}\n" for x, group in records)
+        )
         by, groups = (None, None) if asked["sizes"] is None else ("g", GROUPS)
         prepared = prepare(
-            path, column="x", by=by, groups=groups, ledger=None, dataset=None, missing=None, description=None, out=None, **asked
+            path,
+            column="x",
+            by=by,
+            groups=groups,
+            ledger=None,
+            dataset=None,
+            missing=None,
+            description=None,
+            out=None,
+            **asked,
         )
         return prepared, read(prepared)
 
@@ -73,7 +87,9 @@ def _shown(records: Records, grouped: bool) -> str:
     for (x, group), same in groupby(records):
         times = len(list(same))
         value = "missing" if x is None else f"{x:g}" if isinstance(x, float) else repr(x)
-        words.append((f"{times} times " if times > 1 else "") + value + (f" in {group}" if grouped else ""))
+        words.append(
+            (f"{times} times " if times > 1 else "") + value + (f" in {group}" if grouped else "")
+        )
     return f"({', '.join(words)})"
 
 
@@ -90,22 +106,37 @@ class Statistics:
 
     @classmethod
     def of(cls, records: Records, asked: Settings) -> "Statistics":
-        prepared, found = _prepared(records, asked, lambda ready: ready.column.sums(ready.widest.lattice))
+        prepared, found = _prepared(
+            records, asked, lambda ready: ready.column.sums(ready.widest.lattice)
+        )
         plan = prepared.widest
         exact: list[int] = []
         for n, sums in found:
             offsets = [0 if plan.public else n * offset for offset in plan.lattice.offset]
-            exact += [n * plan.count_weight] * bool(plan.count_weight) + [s + o for s, o in zip(sums, offsets, strict=True)]
-        return cls(_shown(records, prepared.groups is not None), prepared, plan, found, np.array(exact, dtype=float))
+            exact += [n * plan.count_weight] * bool(plan.count_weight) + [
+                s + o for s, o in zip(sums, offsets, strict=True)
+            ]
+        return cls(
+            _shown(records, prepared.groups is not None),
+            prepared,
+            plan,
+            found,
+            np.array(exact, dtype=float),
+        )
 
     def release(self) -> list[float]:
         """In lattice steps."""
         numbers: list[float] = []
         for made in self.prepared.releases(self.plan, None, self.found):
-            offsets = [0 if made.n is None else made.n * offset for offset in self.plan.lattice.offset]
+            offsets = [
+                0 if made.n is None else made.n * offset for offset in self.plan.lattice.offset
+            ]
             parts = zip(made.statistic, self.plan.lattice.step, offsets, strict=True)
-            # The count was divided by its weight: without what that rounds off, equal counts are equal numbers.
-            count = [] if made.count is None else [round(made.count.value * self.plan.count_weight, 6)]
+            # The count was divided by its weight: without what that rounds off, equal counts are
+            # equal numbers.
+            count = (
+                [] if made.count is None else [round(made.count.value * self.plan.count_weight, 6)]
+            )
             numbers += [*count, *(value / step - offset for value, step, offset in parts)]
         return numbers
 
@@ -120,21 +151,32 @@ class Statistics:
             names = [f"the count of {label!r}" for label in lattice.family.labels]
         else:
             several = len(lattice.step) > 1
-            names = [f"statistic {j}" if several else "the statistic" for j in range(1, len(lattice.step) + 1)]
+            names = [
+                f"statistic {j}" if several else "the statistic"
+                for j in range(1, len(lattice.step) + 1)
+            ]
         names = ["the number of records"] * bool(self.plan.count_weight) + names
         groups = self.prepared.groups
-        return tuple(names if groups is None else [f"{name} in {group}" for group in groups.values for name in names])
+        return tuple(
+            names
+            if groups is None
+            else [f"{name} in {group}" for group in groups.values for name in names]
+        )
 
 
 def _log_ratio(y: FloatArray, first: FloatArray, second: FloatArray, plan: Plan) -> FloatArray:
     """log of the density under the first table over that under the second, as declared."""
     if plan.gaussian:
-        return np.asarray((((y - second) ** 2 - (y - first) ** 2) / (2 * plan.scale**2)).sum(axis=1))
+        return np.asarray(
+            (((y - second) ** 2 - (y - first) ** 2) / (2 * plan.scale**2)).sum(axis=1)
+        )
     return np.asarray((np.abs(y - second) - np.abs(y - first)).sum(axis=1) / plan.scale)
 
 
 def statistics(asked: Settings) -> tuple[Cost, list[Pair]]:
-    """What is declared, and the pairs to try: the furthest, and one for each number, sum and difference that it moves little."""
+    """What is declared, and the pairs to try: the furthest, and one for each number, sum and
+    difference that it moves little.
+    """
 
     @cache
     def ready(records: Records) -> Statistics:
@@ -148,11 +190,17 @@ def statistics(asked: Settings) -> tuple[Cost, list[Pair]]:
     chosen = [int(far.argmax())]
 
     def cover(move: FloatArray, share: float) -> None:
-        """Take one more pair, unless one taken already moves this number at least that share of the furthest."""
+        """Take one more pair, unless one taken already moves this number at least that share of the
+        furthest.
+        """
         if move[chosen].max() < share * move.max():
             known = {id(table) for k in chosen for table in pairs[k]}
             tied = np.flatnonzero(move == move.max())
-            chosen.append(int(max(tied, key=lambda k: (sum(id(table) in known for table in pairs[k]), far[k]))))
+            chosen.append(
+                int(
+                    max(tied, key=lambda k: (sum(id(table) in known for table in pairs[k]), far[k]))
+                )
+            )
 
     for j in range(d):
         cover(np.abs(moves[:, j]), 1.0)
@@ -170,8 +218,13 @@ def _neighbouring(asked: Settings) -> Iterator[tuple[Records, Records]]:
     if asked["neighbours"] == "add_remove":
         yield from ((rest, table) for table in tables)
         return
-    for one, other in combinations(tables, 2) if len(tables) <= MANY else ((tables[0], table) for table in tables[1:]):
-        if asked["sizes"] != "public" or one[-1][1] == other[-1][1]:  # where sizes are public, a record stays in its group
+    for one, other in (
+        combinations(tables, 2)
+        if len(tables) <= MANY
+        else ((tables[0], table) for table in tables[1:])
+    ):
+        # where sizes are public, a record stays in its group
+        if asked["sizes"] != "public" or one[-1][1] == other[-1][1]:
             yield one, other
 
 
@@ -182,7 +235,11 @@ def _values(family: Family, bounds: Bounds | None) -> list[Any]:
     if bounds is None:
         return [0.0, 1.0, None]
     span = bounds.upper - bounds.lower
-    inside = [bounds.lower, bounds.upper, *(bounds.lower + span * part for part in (0.25, 0.5, 0.75))]
+    inside = [
+        bounds.lower,
+        bounds.upper,
+        *(bounds.lower + span * part for part in (0.25, 0.5, 0.75)),
+    ]
     return [*inside, bounds.lower - 10 * span, bounds.upper + 10 * span, 0.0, math.inf, None]
 
 
@@ -199,7 +256,9 @@ class Choices:
 
     @classmethod
     def of(cls, records: Records, asked: Settings, grid: quantile.Grid) -> "Choices":
-        prepared, (_, valid, counts) = _prepared(records, asked, lambda ready: quantile.below(ready.column, grid))
+        prepared, (_, valid, counts) = _prepared(
+            records, asked, lambda ready: quantile.below(ready.column, grid)
+        )
         return cls(_shown(records, False), prepared, grid, valid, counts)
 
     def release(self) -> list[float]:
@@ -214,7 +273,9 @@ class Choices:
 
 
 def choices(asked: Settings) -> tuple[Cost, list[Pair]]:
-    """What choosing the bounds costs, and the pairs to try: one of the worst size and shape, and a small one."""
+    """What choosing the bounds costs, and the pairs to try: one of the worst size and shape, and a
+    small one.
+    """
     bounds: PrivateBounds = asked["bounds"]
     grid = quantile.Grid.over(bounds, asked["family"].integer)
     declared, k = pure(bounds.epsilon), asked["records_per_person"]
@@ -222,23 +283,31 @@ def choices(asked: Settings) -> tuple[Cost, list[Pair]]:
     def table(numbers: dict[int, int]) -> Choices:
         """By how many records lie between which candidates: bin i is below the i-th."""
         where = {i: (grid.lower + (i - 0.5) * grid.width, GROUPS[0]) for i in numbers}
-        return Choices.of(tuple(where[i] for i, times in numbers.items() for _ in range(times)), asked, grid)
+        return Choices.of(
+            tuple(where[i] for i, times in numbers.items() for _ in range(times)), asked, grid
+        )
 
     base, top = _worst(bounds, grid, half(declared.amount), k), grid.size
     few = {top // 2: 1}
     left, right = ({**base, i: base.get(i, 0) + k} for i in (0, top))
     if asked["neighbours"] == "add_remove":
         start, small = table(base), table(few)
-        return declared, [(start, table(left)), (start, table(right)), (small, table({0: k, **few}))]
+        return declared, [
+            (start, table(left)),
+            (start, table(right)),
+            (small, table({0: k, **few})),
+        ]
     return declared, [(table(left), table(right)), (table({0: k, **few}), table({top // 2: 1 + k}))]
 
 
 def _worst(bounds: PrivateBounds, grid: quantile.Grid, epsilon: Decimal, k: int) -> dict[int, int]:
-    """How many records lie in which bin, so that k more at either end make most of a difference to both quantiles.
+    """How many records lie in which bin, so that k more at either end make most of a difference to
+    both quantiles.
 
-    Of the candidates, the two at the lower end compete for the low quantile. With k more records below them they have equal
-    scores; with k above instead, the first has a worse one by twice the sensitivity, the most there can be. Likewise the two
-    at the upper end. So many records lie between that no other candidate is in the race.
+    Of the candidates, the two at the lower end compete for the low quantile. With k more records
+    below them they have equal scores; with k above instead, the first has a worse one by twice the
+    sensitivity, the most there can be. Likewise the two at the upper end. So many records lie
+    between that no other candidate is in the race.
     """
     low, high = (Fraction(repr(q)) for q in bounds.quantiles)
     race = 4 * k * (1 + (math.log(grid.size) + 3) / float(epsilon))

@@ -18,7 +18,13 @@ from noisewise.curator.plan import Groups, Plan, asked_cost, check_settings, tot
 from noisewise.curator.records import CALM, shielded
 from noisewise.curator.spread import open_column
 from noisewise.curator.statistics import Column, Sums, rehearse
-from noisewise.errors import LedgerError, NoiseError, OutputError, UnsavedRelease, UnsupportedCombination
+from noisewise.errors import (
+    LedgerError,
+    NoiseError,
+    OutputError,
+    UnsavedRelease,
+    UnsupportedCombination,
+)
 from noisewise.files import check_writable, write_once
 from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
 from noisewise.mechanism.privacy import Cost, exact_delta, exact_epsilon, text
@@ -27,7 +33,10 @@ from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
 
-UNDRAWN = "the noise could not be drawn, and nothing is released; a charge to a ledger stands. Please report the settings."
+UNDRAWN = (
+    "the noise could not be drawn, and nothing is released; a charge to a ledger stands. "
+    "Please report the settings."
+)
 T = TypeVar("T")
 
 
@@ -55,36 +64,55 @@ def release(  # type: ignore[misc]
     description: str | None = None,
     out: str | os.PathLike[str] | None = None,
 ) -> Release | list[Release]:
-    """Publish the noisy statistic of one column at a cost of epsilon, recorded in the ledger before any noise is drawn.
+    """Publish the noisy statistic of one column at a cost of epsilon, recorded in the ledger before
+    any noise is drawn.
 
-    records: a path to a .csv or .parquet file or a folder of .parquet files, a pandas, polars, pyarrow or DuckDB table, or a
-        Spark or Dask frame, which is summed where it lies: noisewise must be installed where the engine's Python workers run.
+    records: a path to a .csv or .parquet file or a folder of .parquet files, a pandas, polars,
+    pyarrow or DuckDB table, or a
+        Spark or Dask frame, which is summed where it lies: noisewise must be installed where the
+        engine's Python workers run.
     column: the name of the column.
-    family: the model of a record, such as families.Exponential() or families.Categorical(["a", "b"], other="b").
-    epsilon: the privacy cost; a number or, to the digit, text such as "0.1". Alone it is pure, by Laplace noise.
-    delta: with epsilon, a small probability that epsilon may fail: normal noise, of the largest rho within both.
-    rho: the cost in zero-concentrated privacy (zCDP) instead, by normal noise; better where there are many statistics.
-    ledger: the path of the ledger to charge. None charges none, and the release states that its cost is unrecorded.
+    family: the model of a record, such as families.Exponential() or families.Categorical(["a",
+    "b"], other="b").
+    epsilon: the privacy cost; a number or, to the digit, text such as "0.1". Alone it is pure, by
+    Laplace noise.
+    delta: with epsilon, a small probability that epsilon may fail: normal noise, of the largest rho
+    within both.
+    rho: the cost in zero-concentrated privacy (zCDP) instead, by normal noise; better where there
+    are many statistics.
+    ledger: the path of the ledger to charge. None charges none, and the release states that its
+    cost is unrecorded.
     dataset: the name that the budget stands under in the ledger; needed with a ledger.
-    bounds: Bounds(lower, upper, outside="redact" or "clamp"), or PrivateBounds(...) to have them chosen with privacy.
+    bounds: Bounds(lower, upper, outside="redact" or "clamp"), or PrivateBounds(...) to have them
+    chosen with privacy.
         Bernoulli and Categorical take none.
-    missing: the value that a missing record stands for: under clamp (default: the midpoint), for the Bernoulli (default: 0).
-    records_per_person: how many records one person may own; the noise grows with it, and the guarantee is per person.
-    neighbours: "replace_one": tables are neighbours if one record is replaced by another; n is public.
-        "add_remove": if one record is added or removed; n is not public, and a noisy count is released with the statistic.
-    by: a second column, by whose values the records fall into groups: one release for each, at the cost of one.
-    groups: the public names of the groups. Records of other groups contribute nothing; a group without records has a release too.
-    sizes: "public": every group's n is public, and neighbours replace a record within its group. "released": a noisy count of each
+    missing: the value that a missing record stands for: under clamp (default: the midpoint), for
+    the Bernoulli (default: 0).
+    records_per_person: how many records one person may own; the noise grows with it, and the
+    guarantee is per person.
+    neighbours: "replace_one": tables are neighbours if one record is replaced by another; n is
+    public.
+        "add_remove": if one record is added or removed; n is not public, and a noisy count is
+        released with the statistic.
+    by: a second column, by whose values the records fall into groups: one release for each, at the
+    cost of one.
+    groups: the public names of the groups. Records of other groups contribute nothing; a group
+    without records has a release too.
+    sizes: "public": every group's n is public, and neighbours replace a record within its group.
+    "released": a noisy count of each
         group is released, and neighbours may replace a record by one of another group.
     description: a sentence for whoever reads the release.
-    out: where to write the release. It is checked before anything is spent; release.save(path) comes after.
+    out: where to write the release. It is checked before anything is spent; release.save(path)
+    comes after.
 
-    Returns the release, or with `by` a list of them in the order of the groups; `out` then has one on each line (.jsonl).
-    Whatever is refused raises a ValueError (mostly a NoisewiseError) that says what to do; before the records have been read,
-    nothing is spent.
+    Returns the release, or with `by` a list of them in the order of the groups; `out` then has one
+    on each line (.jsonl). Whatever is refused raises a ValueError (mostly a NoisewiseError) that
+    says what to do; before the records have been read, nothing is spent.
 
-    >>> noisewise.release("visits.csv", column="wait", family=families.Exponential(), bounds=Bounds(0, 60, outside="redact"),
-    ...                   epsilon="0.5", ledger="budget.db", dataset="visits-2026", out="wait.release.json")
+    >>> noisewise.release("visits.csv", column="wait", family=families.Exponential(),
+    bounds=Bounds(0, 60, outside="redact"),
+    ...                   epsilon="0.5", ledger="budget.db", dataset="visits-2026",
+    out="wait.release.json")
     """
     held = [records]
     del records
@@ -109,7 +137,8 @@ def release(  # type: ignore[misc]
             out=out,
         ).publish()
         return made[0] if by is None else made
-    except BaseException as error:  # its traceback leads to frames that hold the records, and some tools print their variables
+    # its traceback leads to frames that hold the records, and some tools print their variables
+    except BaseException as error:
         refusal = error.with_traceback(None)
         refusal.__cause__ = refusal.__context__ = None
     raise refusal
@@ -135,20 +164,37 @@ def prepare(
     description: str | None,
     out: str | os.PathLike[str] | None,
 ) -> "Prepared":
-    """Check everything that can be checked from public facts: the settings, the output, the ledger's balance, the schema."""
+    """Check everything that can be checked from public facts: the settings, the output, the
+    ledger's balance, the schema.
+    """
     for name, path in (("ledger", ledger), ("out", out)):
         if not (path is None or isinstance(path, (str, os.PathLike))):
-            raise UnsupportedCombination(f"{name} must be a path or None, got {type(path).__name__}.")
+            raise UnsupportedCombination(
+                f"{name} must be a path or None, got {type(path).__name__}."
+            )
     texts = {"column": column, "dataset": dataset, "description": description}
     check_settings(family, bounds, records_per_person, neighbours, **texts)
-    for_bounds = exact_epsilon(bounds.epsilon, "the epsilon of private bounds") if isinstance(bounds, PrivateBounds) else None
+    for_bounds = (
+        exact_epsilon(bounds.epsilon, "the epsilon of private bounds")
+        if isinstance(bounds, PrivateBounds)
+        else None
+    )
     own = asked_cost(epsilon, delta, rho)
     grouping = Groups.checked(by, groups, sizes, neighbours)
     if grouping is not None and isinstance(bounds, PrivateBounds):
-        raise UnsupportedCombination("private bounds do not go with groups; release them once for all groups, then use them here.")
+        raise UnsupportedCombination(
+            "private bounds do not go with groups; release them once for "
+            "all groups, then use them here."
+        )
     moving = grouping is not None and grouping.sizes == "released" and neighbours == "replace_one"
-    span = Bounds(bounds.lower, bounds.upper, outside=bounds.outside) if isinstance(bounds, PrivateBounds) else bounds
-    widest = Plan.make(family, span, missing, own, records_per_person, "move" if moving else neighbours)
+    span = (
+        Bounds(bounds.lower, bounds.upper, outside=bounds.outside)
+        if isinstance(bounds, PrivateBounds)
+        else bounds
+    )
+    widest = Plan.make(
+        family, span, missing, own, records_per_person, "move" if moving else neighbours
+    )
     rehearse(widest.lattice)
     book = None if ledger is None else Ledger(Path(ledger))
     account = None
@@ -156,13 +202,18 @@ def prepare(
         if out is not None and book.owns(Path(out)):
             raise LedgerError(f"{out} is a name that the ledger uses for itself; choose another.")
         if dataset is None:
-            raise LedgerError("a release that is charged to a ledger needs --dataset NAME (dataset= in Python), its budget's name.")
+            raise LedgerError(
+                "a release that is charged to a ledger needs --dataset NAME "
+                "(dataset= in Python), its budget's name."
+            )
         account = book.check(dataset, total(own, for_bounds), widest.unit)
         dataset = account.dataset
     elif dataset is not None:
         dataset = plain_name(dataset)
     prepared = Prepared(
-        column=open_column(records, column, family, *(() if grouping is None else (grouping.by, grouping.values))),
+        column=open_column(
+            records, column, family, *(() if grouping is None else (grouping.by, grouping.values))
+        ),
         name=column,
         groups=grouping,
         bounds=bounds,
@@ -214,7 +265,9 @@ class Prepared:
         return total(self.widest.cost, self.bounds_epsilon)
 
     def publish(self) -> list[Release]:
-        """Read, spend, draw, write. A failure before the spend costs nothing; one after it has been paid for."""
+        """Read, spend, draw, write. A failure before the spend costs nothing; one after it has been
+        paid for.
+        """
         with CALM, np.errstate(all="ignore"):  # a family's own code runs after the spend, too
             return self._publish()
 
@@ -224,7 +277,8 @@ class Prepared:
             grid = quantile.Grid.over(self.bounds, plan.family.integer)
             n, valid, counts = quantile.below(self.column, grid)
             if plan.public:
-                check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)  # holds for every choice of bounds
+                # holds for every choice of bounds
+                check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)
             spend = self._spend()
             plan = self._within(self._choose(valid, counts, grid))
             found = self.column.sums(plan.lattice)
@@ -242,12 +296,15 @@ class Prepared:
                     write_once(self.out, "".join(one.to_json(indent=None) for one in made).encode())
             except OutputError as error:
                 raise UnsavedRelease(
-                    f"{error} The budget is spent; the release is kept with this error.", made[0] if self.groups is None else made
+                    f"{error} The budget is spent; the release is kept with this error.",
+                    made[0] if self.groups is None else made,
                 ) from None
         return made
 
     def releases(self, plan: Plan, spend: str | None, found: list[Sums]) -> list[Release]:
-        """The noise of all groups, drawn at once, and a release of each. Whoever calls this has paid."""
+        """The noise of all groups, drawn at once, and a release of each. Whoever calls this has
+        paid.
+        """
         lattice = plan.lattice
         exact: list[int] = []
         for n, sums in found:
@@ -256,7 +313,9 @@ class Prepared:
                 continue
             # What would pass 63 bits is clipped: that moves no table further apart.
             whole = [n * plan.count_weight] * bool(plan.count_weight)
-            whole += [value + n * offset for value, offset in zip(sums, lattice.offset, strict=True)]
+            whole += [
+                value + n * offset for value, offset in zip(sums, lattice.offset, strict=True)
+            ]
             exact += [min(max(value, -MOST_SUM), MOST_SUM) for value in whole]
         noisy = _draw(lambda: add_noise(exact, plan.scale, plan.gaussian))
         each = len(noisy) // len(found)
@@ -270,19 +329,31 @@ class Prepared:
         """A release of no records and no noise: what a file must be able to hold."""
         values = [0] * (len(self.widest.lattice.step) + bool(self.widest.count_weight))
         spend = None if self.ledger is None else str(uuid.uuid4())
-        return self._release(self.widest, self._privacy(self.widest, spend), 0, values, max(self._group_names(), key=_length))
+        return self._release(
+            self.widest,
+            self._privacy(self.widest, spend),
+            0,
+            values,
+            max(self._group_names(), key=_length),
+        )
 
     def _group_names(self) -> tuple[Label | None, ...]:
         return (None,) if self.groups is None else self.groups.values
 
-    def _release(self, plan: Plan, privacy: Privacy, n: int, noisy: list[int], name: Label | None) -> Release:
-        """One group's release, or that of all records, from its noisy whole numbers: the count, if there is one, and the sums."""
+    def _release(
+        self, plan: Plan, privacy: Privacy, n: int, noisy: list[int], name: Label | None
+    ) -> Release:
+        """One group's release, or that of all records, from its noisy whole numbers: the count, if
+        there is one, and the sums.
+        """
         lattice, count = plan.lattice, None
         if plan.count_weight:
             assert plan.count_noise is not None
             count, noisy = NoisyCount(noisy[0] / plan.count_weight, plan.count_noise), noisy[1:]
         if plan.public:
-            noisy = [value + n * offset for value, offset in zip(noisy, lattice.offset, strict=True)]
+            noisy = [
+                value + n * offset for value, offset in zip(noisy, lattice.offset, strict=True)
+            ]
         return Release(
             family=plan.family,
             n=n if plan.public else None,
@@ -303,21 +374,35 @@ class Prepared:
         assert isinstance(self.bounds, PrivateBounds)
         assert self.bounds_epsilon is not None
         bounds, cost = self.bounds, self.bounds_epsilon
-        return _draw(lambda: quantile.choose(valid, counts, grid, bounds, cost, self.widest.records_per_person))
+        return _draw(
+            lambda: quantile.choose(
+                valid, counts, grid, bounds, cost, self.widest.records_per_person
+            )
+        )
 
     def _within(self, bounds: Bounds) -> Plan:
-        """The plan within privately chosen bounds; where they do not serve the family, the whole range does."""
+        """The plan within privately chosen bounds; where they do not serve the family, the whole
+        range does.
+        """
         plan = self.widest
-        missing = None if self.missing is None else min(max(self.missing, bounds.lower), bounds.upper)
+        missing = (
+            None if self.missing is None else min(max(self.missing, bounds.lower), bounds.upper)
+        )
         try:
-            return Plan.make(plan.family, bounds, missing, plan.cost, plan.records_per_person, plan.neighbours)
+            return Plan.make(
+                plan.family, bounds, missing, plan.cost, plan.records_per_person, plan.neighbours
+            )
         except Exception:  # of whatever kind, from a family's own code: it is paid for
             return plan
 
     def _spend(self) -> str | None:
         if self.ledger is None or self.dataset is None:
             return None
-        groups = "" if self.groups is None else f" by {self.groups.by!r} in {len(self.groups.values)} groups"
+        groups = (
+            ""
+            if self.groups is None
+            else (f" by {self.groups.by!r} in {len(self.groups.values)} groups")
+        )
         unit = self.widest.unit
         purpose = f"release of {self.name!r}{groups} ({self.widest.family.kind}, {unit})"
         return self.ledger.spend(self.dataset, self.cost, unit, purpose)
@@ -341,19 +426,33 @@ class Prepared:
         if not plan.gaussian:
             return {"epsilon": own, "total_epsilon": whole}
         epsilon, delta = self.asked or (None, None)
-        return {"epsilon": epsilon, "delta": delta, "total_epsilon": None, "rho": own, "total_rho": whole}
+        return {
+            "epsilon": epsilon,
+            "delta": delta,
+            "total_epsilon": None,
+            "rho": own,
+            "total_rho": whole,
+        }
 
     def _notes(self, plan: Plan) -> tuple[str, ...]:
         notes = [_missing_note(plan)]
         if plan.bounds is not None and plan.bounds.outside == "redact":
-            notes.append("A record outside the bounds contributes 0, in the coordinates of the statistic.")
+            notes.append(
+                "A record outside the bounds contributes 0, in the coordinates of the statistic."
+            )
         if plan.bounds is not None and plan.bounds.outside == "clamp":
-            notes.append("A record outside the bounds contributes as if it lay on the nearer bound.")
+            notes.append(
+                "A record outside the bounds contributes as if it lay on the nearer bound."
+            )
         if isinstance(self.bounds, PrivateBounds):
-            notes.append("The bounds were chosen privately from the same records; inference ignores that they depend on them.")
+            notes.append(
+                "The bounds were chosen privately from the same records; inference "
+                "ignores that they depend on them."
+            )
         if self.groups is not None:
             notes.append(
-                "All groups together cost what is stated here, once. Records of groups that are not listed contribute nothing."
+                "All groups together cost what is stated here, once. Records of groups that are "
+                "not listed contribute nothing."
             )
         if not plan.public:
             notes.append("The number of records is not public; inference treats it as unknown.")

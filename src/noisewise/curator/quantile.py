@@ -1,4 +1,6 @@
-"""Bounds chosen with differential privacy: Smith's private quantile (2011) over public candidates, from counts alone."""
+"""Bounds chosen with differential privacy: Smith's private quantile (2011) over public candidates,
+from counts alone.
+"""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +18,9 @@ from noisewise.model.bounds import CANDIDATES, Bounds, PrivateBounds
 @final
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Evenly spaced public candidates lower, lower + width, ...; whole numbers for integer families."""
+    """Evenly spaced public candidates lower, lower + width, ...; whole numbers for integer
+    families.
+    """
 
     lower: float
     width: float
@@ -35,23 +39,39 @@ class Grid:
 
 
 def below(column: Column, grid: Grid) -> tuple[int, int, list[int]]:
-    """n, the number of records that are not missing, and for each candidate c the number of records x < c."""
-    n, bins = column.bin_counts(grid.lower, grid.width, grid.size)  # bin i holds the x with i candidates at or below them
+    """n, the number of records that are not missing, and for each candidate c the number of records
+    x < c.
+    """
+    # bin i holds the x with i candidates at or below them
+    n, bins = column.bin_counts(grid.lower, grid.width, grid.size)
     return n, sum(bins), list(accumulate(bins))[: grid.size]
 
 
-def choose(valid: int, counts: list[int], grid: Grid, wanted: PrivateBounds, epsilon: Decimal, records_per_person: int) -> Bounds:
-    """Draw both quantiles, each at half of epsilon. Crossed or equal results widen to adjacent candidates."""
-    low, high = (_quantile(counts, valid, q, half(epsilon), records_per_person) for q in wanted.quantiles)
+def choose(
+    valid: int,
+    counts: list[int],
+    grid: Grid,
+    wanted: PrivateBounds,
+    epsilon: Decimal,
+    records_per_person: int,
+) -> Bounds:
+    """Draw both quantiles, each at half of epsilon. Crossed or equal results widen to adjacent
+    candidates.
+    """
+    low, high = (
+        _quantile(counts, valid, q, half(epsilon), records_per_person) for q in wanted.quantiles
+    )
     low, high = (low, high) if low < high else (max(high - 1, 0), min(low + 1, grid.size - 1))
     return Bounds(grid[low], min(grid[high], wanted.upper), outside=wanted.outside)
 
 
-def _quantile(counts: list[int], valid: int, quantile: float, epsilon: Decimal, records_per_person: int) -> int:
+def _quantile(
+    counts: list[int], valid: int, quantile: float, epsilon: Decimal, records_per_person: int
+) -> int:
     """The index of a candidate with about quantile * valid records below it.
 
-    score = |d * below - p * valid| for the quantile p/d. Replacing one record changes `below` and `valid` by at most 1
-    each, and their difference d * below - p * valid by at most d.
+    score = |d * below - p * valid| for the quantile p/d. Replacing one record changes `below` and
+    `valid` by at most 1 each, and their difference d * below - p * valid by at most d.
     """
     q = Fraction(repr(quantile)).limit_denominator(10**6)
     scores = [abs(q.denominator * count - q.numerator * valid) for count in counts]

@@ -1,8 +1,8 @@
 """Records from wherever they are, as DuckDB columns of numbers or of text.
 
-What a value means does not depend on the column's type, because one changed record can change that type (a null turns
-pandas integers into floats, a word turns them into objects). As a number: true is 1, false is 0, text is parsed by
-DuckDB, anything else is missing. As a label: see `key_of_text`.
+What a value means does not depend on the column's type, because one changed record can change that
+type (a null turns pandas integers into floats, a word turns them into objects). As a number: true
+is 1, false is 0, text is parsed by DuckDB, anything else is missing. As a label: see `key_of_text`.
 """
 
 import glob
@@ -31,7 +31,9 @@ Source: TypeAlias = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelatio
 """Gives the records anew, lazily, on a connection: a relation with the columns under our names."""
 T = TypeVar("T")
 
-UNREADABLE = "the records cannot be read; check that the file is whole and of the kind that its name says."
+UNREADABLE = (
+    "the records cannot be read; check that the file is whole and of the kind that its name says."
+)
 _NUMBERS = [
     "TINYINT",
     "SMALLINT",
@@ -54,8 +56,9 @@ _TEXT = ("VARCHAR", "ENUM", "NULL", '"NULL"')
 
 @final
 class _Calm:
-    """While anybody is within, no warning is shown or raised: whether one comes may depend on a record, and the caller may have
-    made errors of them. Python's filters are the whole process's: the first to enter puts them aside, the last puts them back.
+    """While anybody is within, no warning is shown or raised: whether one comes may depend on a
+    record, and the caller may have made errors of them. Python's filters are the whole process's:
+    the first to enter puts them aside, the last puts them back.
     """
 
     def __init__(self) -> None:
@@ -79,22 +82,30 @@ class _Calm:
 CALM = _Calm()
 
 
-def shielded(call: Callable[[], T], sentence: str = UNREADABLE, kind: type[NoisewiseError] = RecordsError) -> T:
-    """Run an engine; whatever it raises becomes one fixed sentence, since its own words may quote a record."""
+def shielded(
+    call: Callable[[], T], sentence: str = UNREADABLE, kind: type[NoisewiseError] = RecordsError
+) -> T:
+    """Run an engine; whatever it raises becomes one fixed sentence, since its own words may quote a
+    record.
+    """
     try:
         with CALM, np.errstate(all="ignore"):
             return call()
     except (KeyboardInterrupt, SystemExit):
         raise
-    except BaseException as error:  # any class, and polars panics with one of its own: which one may tell of a record
-        interrupted = type(error) is RuntimeError and _says(error, "Query interrupted")  # DuckDB's words for Ctrl-C
+    # any class, and polars panics with one of its own: which one may tell of a record
+    except BaseException as error:
+        # DuckDB's words for Ctrl-C
+        interrupted = type(error) is RuntimeError and _says(error, "Query interrupted")
     if interrupted:
         raise KeyboardInterrupt
     raise kind(sentence)  # outside the handler, so that the engine's error is not chained to it
 
 
 def _says(error: BaseException, words: str) -> bool:
-    """Whether an error holds those words and nothing else. Only text is compared: another object might run code of its own."""
+    """Whether an error holds those words and nothing else. Only text is compared: another object
+    might run code of its own.
+    """
     return len(error.args) == 1 and type(error.args[0]) is str and error.args[0] == words
 
 
@@ -106,8 +117,9 @@ _FORKING = RLock()
 def connect() -> Iterator[duckdb.DuckDBPyConnection]:
     """A connection to a database of our own with nobody else in it.
 
-    One that served is kept for the next, because opening it takes longer than reading a small table. One that failed is not: a
-    fault of DuckDB's own closes a database for all who are in it, and quotes itself to them.
+    One that served is kept for the next, because opening it takes longer than reading a small
+    table. One that failed is not: a fault of DuckDB's own closes a database for all who are in it,
+    and quotes itself to them.
     """
     with _FORKING:
         database = _IDLE.pop() if _IDLE else _open()
@@ -119,7 +131,9 @@ def connect() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _open() -> duckdb.DuckDBPyConnection:
-    """In memory, and it keeps nothing: no spill to disk, where records would outlive the process, and no settings of others."""
+    """In memory, and it keeps nothing: no spill to disk, where records would outlive the process,
+    and no settings of others.
+    """
     safe = {"temp_directory": "", "enable_external_file_cache": "false"}
     safe |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
     return duckdb.connect(":memory:", config=safe)
@@ -131,11 +145,15 @@ def _before_fork() -> None:
     _IDLE.clear()
 
 
-os.register_at_fork(before=_before_fork, after_in_parent=_FORKING.release, after_in_child=_FORKING.release)
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_FORKING.release, after_in_child=_FORKING.release
+)
 
 
 def open_columns(records: Any, columns: Columns) -> Source:
-    """The columns under our names: each a DOUBLE, or the key of a label as VARCHAR. NULL is missing, and so is NaN."""
+    """The columns under our names: each a DOUBLE, or the key of a label as VARCHAR. NULL is
+    missing, and so is NaN.
+    """
     if isinstance(records, (str, os.PathLike)):
         return _file(Path(records), columns)
     if isinstance(records, duckdb.DuckDBPyRelation):
@@ -146,11 +164,15 @@ def open_columns(records: Any, columns: Columns) -> Source:
         ("pyarrow", ("Table", "RecordBatch"), _pyarrow),
     ):
         module = sys.modules.get(package)  # who holds such a table has imported it
-        if module is not None and isinstance(records, tuple(getattr(module, kind) for kind in kinds)):
+        if module is not None and isinstance(
+            records, tuple(getattr(module, kind) for kind in kinds)
+        ):
             return opened(records, columns)
     raise RecordsError(
-        f"records of type {type(records).__qualname__} are not supported; give a path to a .csv or .parquet file or to a folder "
-        "of .parquet files, a pandas or polars frame, a pyarrow table, a DuckDB relation, a Spark or a Dask frame."
+        f"records of type {type(records).__qualname__} are not supported; give a path to a .csv or "
+        ".parquet file or to a folder "
+        "of .parquet files, a pandas or polars frame, a pyarrow table, a DuckDB relation, a Spark "
+        "or a Dask frame."
     )
 
 
@@ -180,18 +202,30 @@ def _file(path: Path, columns: Columns) -> Source:
         return _parquet([path], columns, f"{path} is not a readable Parquet file.")
     if path.suffix.lower() == ".csv":
         return _csv(path, _literal(path), columns)
-    raise RecordsError(f"{path} is neither .csv nor .parquet; convert it, or give a table from Python.")
+    raise RecordsError(
+        f"{path} is neither .csv nor .parquet; convert it, or give a table from Python."
+    )
 
 
 def _folder(path: Path, columns: Columns) -> Source:
-    """The Parquet files of a folder, as one table. Anything else in it is refused rather than left out unsaid."""
-    files = sorted(file for file in path.iterdir() if file.name[0] not in "._")  # Spark writes its _SUCCESS there
-    if not files or any(not file.is_file() or file.suffix.lower() not in _PARQUET for file in files):
-        raise RecordsError(f"{path} is a folder and can be read if it holds .parquet files alone; give such a one, or a file.")
+    """The Parquet files of a folder, as one table. Anything else in it is refused rather than left
+    out unsaid.
+    """
+    # Spark writes its _SUCCESS there
+    files = sorted(file for file in path.iterdir() if file.name[0] not in "._")
+    if not files or any(
+        not file.is_file() or file.suffix.lower() not in _PARQUET for file in files
+    ):
+        raise RecordsError(
+            f"{path} is a folder and can be read if it holds .parquet files alone; "
+            "give such a one, or a file."
+        )
     for file in files:
         _check_readable(file)
     if len({(file.stat().st_dev, file.stat().st_ino) for file in files}) < len(files):
-        raise RecordsError(f"two names in {path} are one file, whose records would count twice; remove the links.")
+        raise RecordsError(
+            f"two names in {path} are one file, whose records would count twice; remove the links."
+        )
     return _parquet(files, columns, f"a file in {path} is not a readable Parquet file.")
 
 
@@ -201,11 +235,14 @@ def _check_readable(path: Path) -> None:
 
 
 def _literal(path: Path) -> str:
-    return glob.escape(str(path))  # a * in a file's name is no pattern, and c0=5 in a folder's name no column
+    # a * in a file's name is no pattern, and c0=5 in a folder's name no column
+    return glob.escape(str(path))
 
 
 def _parquet(files: list[Path], columns: Columns, fault: str) -> Source:
-    """Files whose columns have the same types are read together; DuckDB would cast others to the types of the first."""
+    """Files whose columns have the same types are read together; DuckDB would cast others to the
+    types of the first.
+    """
 
     def alike() -> list[list[str]]:
         found: dict[tuple[object, ...], list[str]] = {}
@@ -213,20 +250,31 @@ def _parquet(files: list[Path], columns: Columns, fault: str) -> Source:
             for name in map(_literal, files):
                 table = connection.read_parquet(name, hive_partitioning=False)
                 kinds = dict(zip(table.columns, map(str, table.types), strict=True))
-                found.setdefault(tuple(kinds.get(column) for column, _ in columns.values()), []).append(name)
+                found.setdefault(
+                    tuple(kinds.get(column) for column, _ in columns.values()), []
+                ).append(name)
                 wide = "SELECT name FROM parquet_schema(?) WHERE precision > 38"
                 rounded.extend(column for (column,) in connection.execute(wide, [name]).fetchall())
         return list(found.values())
 
     def read(names: list[str]) -> Source:
-        return _typed(lambda connection: connection.read_parquet(names, hive_partitioning=False), columns, fault)
+        return _typed(
+            lambda connection: connection.read_parquet(names, hive_partitioning=False),
+            columns,
+            fault,
+        )
 
     rounded: list[str] = []  # DuckDB takes such decimals for doubles, one digit off the nearest
     parts = [read(names) for names in shielded(alike, fault)]
     for column, _ in columns.values():
         if column in rounded:
-            raise RecordsError(f"column {column!r} holds decimals of more than 38 digits; write it with fewer, or as text.")
-    return lambda connection: reduce(duckdb.DuckDBPyRelation.union, [part(connection) for part in parts])
+            raise RecordsError(
+                f"column {column!r} holds decimals of more than 38 digits; write it "
+                "with fewer, or as text."
+            )
+    return lambda connection: reduce(
+        duckdb.DuckDBPyRelation.union, [part(connection) for part in parts]
+    )
 
 
 def _csv(path: Path, literal: str, columns: Columns) -> Source:
@@ -234,10 +282,15 @@ def _csv(path: Path, literal: str, columns: Columns) -> Source:
     for column, _ in columns.values():
         if names.count(column) != 1:
             raise RecordsError(
-                f"the first line of {path} must name the column {column!r} once, with commas between the names; check both."
+                f"the first line of {path} must name the column {column!r} once, with commas "
+                "between the names; check both."
             )
-    placed: Columns = {ours: (f"c{names.index(column)}", wanted) for ours, (column, wanted) in columns.items()}
-    return _typed(lambda connection: csvfile.read(connection, literal, len(names)), placed, csvfile.BROKEN_CSV)
+    placed: Columns = {
+        ours: (f"c{names.index(column)}", wanted) for ours, (column, wanted) in columns.items()
+    }
+    return _typed(
+        lambda connection: csvfile.read(connection, literal, len(names)), placed, csvfile.BROKEN_CSV
+    )
 
 
 def _polars(records: Any, columns: Columns) -> Source:
@@ -246,7 +299,8 @@ def _polars(records: Any, columns: Columns) -> Source:
 
     def collect() -> Any:
         chosen = list(dict.fromkeys(column for column, _ in columns.values()))
-        strange = [name for name in chosen if str(schema[name]) in ("Float16", "Int128", "UInt128")]  # to DuckDB
+        # to DuckDB
+        strange = [name for name in chosen if str(schema[name]) in ("Float16", "Int128", "UInt128")]
         return records.lazy().select(chosen).cast(dict.fromkeys(strange, float)).collect()
 
     frame = shielded(collect)
@@ -262,7 +316,8 @@ def _pyarrow(records: Any, columns: Columns) -> Source:
         made = {}
         for column, _ in columns.values():
             kind, one = records.schema.field(column).type, records.column(column)
-            if pa.types.is_decimal256(kind):  # unknown to DuckDB; as text it is rounded as a shorter decimal would be
+            # unknown to DuckDB; as text it is rounded as a shorter decimal would be
+            if pa.types.is_decimal256(kind):
                 one = one.cast(pa.string())
             made[column] = one.cast(pa.float64()) if pa.types.is_float16(kind) else one
         return pa.table(made)
@@ -272,7 +327,9 @@ def _pyarrow(records: Any, columns: Columns) -> Source:
 
 
 class _Stream:
-    """A relation of the user's connection as nothing but a stream of Arrow data, which another connection may read."""
+    """A relation of the user's connection as nothing but a stream of Arrow data, which another
+    connection may read.
+    """
 
     def __init__(self, relation: duckdb.DuckDBPyRelation) -> None:
         self._relation = relation
@@ -282,17 +339,30 @@ class _Stream:
 
 
 def _relation(records: duckdb.DuckDBPyRelation, columns: Columns) -> Source:
-    """Read on a connection of our own: the user's may have a collation that merges labels, or settings that make 1/0 an error."""
-    names = shielded(lambda: list(records.columns), "the relation cannot be read; is its connection open?")
+    """Read on a connection of our own: the user's may have a collation that merges labels, or
+    settings that make 1/0 an error.
+    """
+    names = shielded(
+        lambda: list(records.columns), "the relation cannot be read; is its connection open?"
+    )
     check_columns(names, columns)
     plain = []
     for ours, (column, _) in columns.items():
         if [name.casefold() for name in names].count(column.casefold()) > 1:
-            raise RecordsError(f"another column's name differs from {column!r} only in case: one to DuckDB. Rename one.")
+            raise RecordsError(
+                f"another column's name differs from {column!r} only in case: one "
+                "to DuckDB. Rename one."
+            )
         kind, name = shielded(lambda column=column: _kind(records, column)), _quoted(column)  # type: ignore[misc]
         if kind not in (*_TEXT, *_NUMBERS, "BOOLEAN"):
             raise RecordsError(wrong_type(column))
-        value = f"CAST({name} AS VARCHAR)" if kind in _TEXT else f"TRY_CAST({name} AS DOUBLE)" if kind in _NUMBERS else name
+        value = (
+            f"CAST({name} AS VARCHAR)"
+            if kind in _TEXT
+            else f"TRY_CAST({name} AS DOUBLE)"
+            if kind in _NUMBERS
+            else name
+        )
         plain.append(f"{value} AS {ours}")
     stream = _Stream(shielded(lambda: records.project(", ".join(plain))))
     ours_alone: Columns = {ours: (ours, wanted) for ours, (_, wanted) in columns.items()}
@@ -300,12 +370,16 @@ def _relation(records: duckdb.DuckDBPyRelation, columns: Columns) -> Source:
 
 
 def _typed(read: Source, columns: Columns, fault: str) -> Source:
-    """Columns whose types are declared by a schema; a type that holds no numbers and no text is refused."""
+    """Columns whose types are declared by a schema; a type that holds no numbers and no text is
+    refused.
+    """
 
     def schema() -> tuple[list[str], dict[str, str]]:
         with connect() as connection:
             table = read(connection)
-            return list(table.columns), {column: _kind(table, column) for column, _ in columns.values()}
+            return list(table.columns), {
+                column: _kind(table, column) for column, _ in columns.values()
+            }
 
     names, kinds = shielded(schema, fault)
     check_columns(names, columns)
@@ -327,7 +401,9 @@ def _typed(read: Source, columns: Columns, fault: str) -> Source:
 
 
 def _kind(table: duckdb.DuckDBPyRelation, column: str) -> str:
-    """The column's type without its settings, such as DECIMAL; none for a column that is not there."""
+    """The column's type without its settings, such as DECIMAL; none for a column that
+    is not there.
+    """
     kinds = dict(zip(table.columns, table.types, strict=True))
     return str(kinds.get(column, "")).split("(")[0]
 
@@ -337,7 +413,9 @@ def _quoted(column: str) -> str:
 
 
 def wrong_type(column: str) -> str:
-    return f"column {column!r} has a type that holds neither numbers nor text; choose another column."
+    return (
+        f"column {column!r} has a type that holds neither numbers nor text; choose another column."
+    )
 
 
 def _wrong_types(columns: Columns) -> str:
@@ -350,9 +428,11 @@ def _number_of_text(text: str) -> str:
 
 
 def key_of_text(text: str) -> str:
-    """What a label is matched by: true and false in any case, a number by its value, other text by itself; NULL is missing.
+    """What a label is matched by: true and false in any case, a number by its value, other text by
+    itself; NULL is missing.
 
-    So it does not matter whether a table holds 1.5, '1.5' or '1.50': one odd record could change which.
+    So it does not matter whether a table holds 1.5, '1.5' or '1.50': one odd record could change
+    which.
     """
     word, number = f"lower(trim({text}))", f"TRY_CAST({text} AS DOUBLE)"
     other = f"WHEN {number} IS NOT NULL THEN {_key_of_number(number)} ELSE 'text ' || {text}"
@@ -360,11 +440,14 @@ def key_of_text(text: str) -> str:
 
 
 def _key_of_number(number: str) -> str:
-    return f"CASE WHEN NOT isnan({number}) THEN 'number ' || CAST({number} + 0 AS VARCHAR) END"  # + 0: no negative zero
+    # + 0: no negative zero
+    return f"CASE WHEN NOT isnan({number}) THEN 'number ' || CAST({number} + 0 AS VARCHAR) END"
 
 
 def _pandas(records: Any, columns: Columns) -> Source:
-    """pandas has no schema to trust: whatever the dtype, each value is taken for what it is, and nothing is refused."""
+    """pandas has no schema to trust: whatever the dtype, each value is taken for what it is, and
+    nothing is refused.
+    """
     import pandas
 
     check_columns(list(records.columns), columns)
@@ -374,7 +457,8 @@ def _pandas(records: Any, columns: Columns) -> Source:
         if getattr(series.dtype, "kind", "O") in ("iuf" if wanted == "text" else "biuf"):
             return series.to_numpy(dtype="float64", na_value=np.nan), None
         pairs = [_value(item, wanted) for item in series.to_numpy(dtype=object)]
-        texts = np.empty(len(pairs), dtype=object)  # filled one by one: NumPy and pandas would guess a type
+        # filled one by one: NumPy and pandas would guess a type
+        texts = np.empty(len(pairs), dtype=object)
         texts[:] = [text for _, text in pairs]
         return np.array([number for number, _ in pairs], dtype="float64"), texts
 
@@ -387,14 +471,20 @@ def _pandas(records: Any, columns: Columns) -> Source:
             held[f"{ours}_text"] = texts
         number = f"CASE WHEN NOT isnan({ours}_number) THEN {ours}_number END"
         text = "NULL::VARCHAR" if texts is None else f"CAST({ours}_text AS VARCHAR)"
-        either = f"{number}, {_number_of_text(text)}" if wanted == "number" else f"{_key_of_number(number)}, {key_of_text(text)}"
+        either = (
+            f"{number}, {_number_of_text(text)}"
+            if wanted == "number"
+            else f"{_key_of_number(number)}, {key_of_text(text)}"
+        )
         chosen.append(f"coalesce({either}) AS {ours}")
     frame = shielded(lambda: pandas.DataFrame(held))
     return lambda connection: connection.from_df(frame).project(", ".join(chosen))
 
 
 def _value(item: Any, wanted: Wanted) -> tuple[float, str | None]:
-    """One Python object as (number, text); (NaN, None) is missing, and so is one whose own code fails."""
+    """One Python object as (number, text); (NaN, None) is missing, and so is one whose own code
+    fails.
+    """
     try:
         return _number_or_text(item, wanted)
     except KeyboardInterrupt:
@@ -410,9 +500,11 @@ def _number_or_text(item: Any, wanted: Wanted) -> tuple[float, str | None]:
         return np.nan, text
     if isinstance(item, (bool, np.bool_)):
         return (np.nan, str(bool(item)).lower()) if wanted == "text" else (float(item), None)
-    if isinstance(item, (complex, np.complexfloating)) and item.imag == 0:  # one complex record makes the others so
+    # one complex record makes the others so
+    if isinstance(item, (complex, np.complexfloating)) and item.imag == 0:
         item = float(item.real)
-    if isinstance(item, (numbers.Real, Decimal)):  # a duration and a signalling NaN have no float, and fail
+    # a duration and a signalling NaN have no float, and fail
+    if isinstance(item, (numbers.Real, Decimal)):
         try:
             return float(item), None
         except OverflowError:

@@ -1,5 +1,5 @@
-"""Columns that lie spread over many machines: Spark and Dask frames. Every part is summed where it is, by the same code as a
-table in memory, and only the totals, whole numbers, come back.
+"""Columns that lie spread over many machines: Spark and Dask frames. Every part is summed where it
+is, by the same code as a table in memory, and only the totals, whole numbers, come back.
 """
 
 import logging
@@ -18,27 +18,55 @@ from noisewise.mechanism.lattice import Lattice
 from noisewise.model.families.categorical import Label
 from noisewise.model.family import Family
 
-_SPARK = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "string", "varchar", "char", "boolean", "void")
+_SPARK = (
+    "tinyint",
+    "smallint",
+    "int",
+    "bigint",
+    "float",
+    "double",
+    "decimal",
+    "string",
+    "varchar",
+    "char",
+    "boolean",
+    "void",
+)
 TOGETHER = 1 << 20
 Row = list[int] | None
-"""The whole numbers of a part; None if it could not be read. An exception would be logged by the engine, with the part."""
+"""The whole numbers of a part; None if it could not be read. An exception would be logged by the
+engine, with the part.
+"""
 Total = Callable[["Work"], Row]
 """Runs the work on every part of the records and adds up what it gives."""
 
 
 def open_column(
-    records: Any, column: str, family: Family, by: str | None = None, groups: tuple[Label, ...] | None = None
+    records: Any,
+    column: str,
+    family: Family,
+    by: str | None = None,
+    groups: tuple[Label, ...] | None = None,
 ) -> Column:
     """The column, wherever its records are."""
-    spark, dask = sys.modules.get("pyspark.sql"), sys.modules.get("dask.dataframe")  # who holds such a frame has imported it
+    # who holds such a frame has imported it
+    spark, dask = sys.modules.get("pyspark.sql"), sys.modules.get("dask.dataframe")
     on_spark = spark is not None and isinstance(records, spark.DataFrame)
     if not on_spark and (dask is None or not isinstance(records, dask.DataFrame)):
         return Held.open(records, column, family, by, groups)
     wanted = [column] if by is None else [column, by]
-    check_columns(shielded(lambda: list(records.columns)), {name: (name, "text") for name in wanted})
+    check_columns(
+        shielded(lambda: list(records.columns)), {name: (name, "text") for name in wanted}
+    )
     check_labels(family, groups)
     if not on_spark:
-        return Spread(lambda work: _dask_total(records[list(dict.fromkeys(wanted))], work), column, family, by, groups)
+        return Spread(
+            lambda work: _dask_total(records[list(dict.fromkeys(wanted))], work),
+            column,
+            family,
+            by,
+            groups,
+        )
     kinds = shielded(lambda: dict(records.dtypes))
     for name in wanted:
         if kinds[name].split("(")[0] not in _SPARK:
@@ -63,7 +91,11 @@ class Work:
         """How many numbers there are."""
         if self.bins is not None:
             return 2 + self.bins[2]
-        return 1 if self.lattice is None else len(self.groups or (None,)) * (1 + len(self.lattice.step))
+        return (
+            1
+            if self.lattice is None
+            else len(self.groups or (None,)) * (1 + len(self.lattice.step))
+        )
 
     def __call__(self, part: Any) -> Row:
         with suppress(Exception):
@@ -96,7 +128,10 @@ class Spread:
 
     def sums(self, lattice: Lattice) -> list[Sums]:
         numbers, each = self._run(lattice=lattice), 1 + len(lattice.step)
-        return [(numbers[start], numbers[start + 1 : start + each]) for start in range(0, len(numbers), each)]
+        return [
+            (numbers[start], numbers[start + 1 : start + each])
+            for start in range(0, len(numbers), each)
+        ]
 
     def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
         n, *counts = self._run(bins=(lower, width, bins))
@@ -113,8 +148,8 @@ class Spread:
 
 @final
 class _Silence:
-    """No Python logging while anybody is within: the engines' loggers quote records when a query fails. What the JVM logs is for
-    its own settings to decide.
+    """No Python logging while anybody is within: the engines' loggers quote records when a query
+    fails. What the JVM logs is for its own settings to decide.
     """
 
     def __init__(self) -> None:
@@ -151,12 +186,17 @@ def _dask_total(frame: Any, work: Work) -> Row:
 
     parts = [delayed(work)(part) for part in frame.to_delayed()]
     while len(parts) > 1:  # in a tree, where the parts are
-        parts = [delayed(_add)(parts[start : start + 16], work.width) for start in range(0, len(parts), 16)]
+        parts = [
+            delayed(_add)(parts[start : start + 16], work.width)
+            for start in range(0, len(parts), 16)
+        ]
     return parts[0].compute() if parts else [0] * work.width
 
 
 def _together(batches: Iterator[Any]) -> Iterator[list[Any]]:
-    """Arrow's small batches in lists of many records: opening each by itself would take longer than summing it."""
+    """Arrow's small batches in lists of many records: opening each by itself would take longer than
+    summing it.
+    """
     held: list[Any] = []
     for batch in batches:
         held.append(batch)
@@ -178,11 +218,15 @@ def _spark_total(frame: Any, work: Work) -> Row:
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         total = _add((work(pa.Table.from_batches(some)) for some in _together(batches)), work.width)
         numbers = [1] + [0] * work.width if total is None else [0, *total]
-        yield pa.record_batch([pa.array([Decimal(number)], pa.decimal128(38)) for number in numbers], schema=wide)
+        yield pa.record_batch(
+            [pa.array([Decimal(number)], pa.decimal128(38)) for number in numbers], schema=wide
+        )
 
     chosen = frame.select([functions.col("`" + name.replace("`", "``") + "`") for name in wanted])
     sums = chosen.mapInArrow(run, ", ".join(f"{name} decimal(38,0)" for name in names))
-    parts, *totals = sums.agg(functions.count("*"), *[functions.sum(name) for name in names]).collect()[0]
+    parts, *totals = sums.agg(
+        functions.count("*"), *[functions.sum(name) for name in names]
+    ).collect()[0]
     if parts == 0:
         return [0] * work.width
     if None in totals or totals[0] != 0:  # Spark's sum is null where it overflows

@@ -14,14 +14,26 @@ from duckdb import ColumnExpression, ConstantExpression, Expression, FunctionExp
 
 from noisewise.curator import columns
 from noisewise.curator.csvfile import BROKEN_CSV
-from noisewise.curator.records import UNREADABLE, Source, Wanted, connect, key_of_text, open_columns, shielded
+from noisewise.curator.records import (
+    UNREADABLE,
+    Source,
+    Wanted,
+    connect,
+    key_of_text,
+    open_columns,
+    shielded,
+)
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.lattice import Counts, Lattice, Plain
 from noisewise.model import families
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
 
-VALUE, WITHIN, GROUP = ColumnExpression("value"), ColumnExpression("within"), ColumnExpression("belongs")
+VALUE, WITHIN, GROUP = (
+    ColumnExpression("value"),
+    ColumnExpression("within"),
+    ColumnExpression("belongs"),
+)
 COUNT = FunctionExpression("count")
 Sums = tuple[int, list[int]]
 """n and, for each statistic, the sum of the records' integer contributions less their offsets."""
@@ -37,7 +49,9 @@ class Column(Protocol):
         """For each group; without groups, one for all records."""
 
     def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
-        """n, and how many records x have floor((x - lower)/width) + 1 at most 0, 1, ..., at least `bins`; missing ones in none."""
+        """n, and how many records x have floor((x - lower)/width) + 1 at most 0, 1, ..., at least
+        `bins`; missing ones in none.
+        """
 
 
 @final
@@ -54,15 +68,24 @@ class Held:
 
     @classmethod
     def open(
-        cls, records: object, column: str, family: Family, by: str | None = None, groups: tuple[Label, ...] | None = None
+        cls,
+        records: object,
+        column: str,
+        family: Family,
+        by: str | None = None,
+        groups: tuple[Label, ...] | None = None,
     ) -> "Held":
         """The column in the form that the family counts or sums."""
         labels, keys = check_labels(family, groups)
-        columns: dict[str, tuple[str, Wanted]] = {"value": (column, "text" if labels and isinstance(labels[0], str) else "number")}
+        columns: dict[str, tuple[str, Wanted]] = {
+            "value": (column, "text" if labels and isinstance(labels[0], str) else "number")
+        }
         if by is not None:
             columns["belongs"] = (by, "text")
         is_csv = isinstance(records, (str, os.PathLike)) and Path(records).suffix.lower() == ".csv"
-        return cls(open_columns(records, columns), BROKEN_CSV if is_csv else UNREADABLE, labels, keys)
+        return cls(
+            open_columns(records, columns), BROKEN_CSV if is_csv else UNREADABLE, labels, keys
+        )
 
     def count(self) -> int:
         return int(self._rows(lambda records: records.aggregate([COUNT]))[0][0])
@@ -73,30 +96,48 @@ class Held:
         d = len(lattice.step)
         totals = [FunctionExpression("sum", ColumnExpression(f"k{j}")) for j in range(d)]
         if self.groups is None:
-            ((n, *sums),) = self._rows(lambda records: _integers(records, lattice).aggregate([COUNT, *totals]))
+            ((n, *sums),) = self._rows(
+                lambda records: _integers(records, lattice).aggregate([COUNT, *totals])
+            )
             return [(n, [int(total or 0) for total in sums])]  # the sum over no records is NULL
         rows = self._rows(
-            lambda records: _integers(self._listed(records), lattice, GROUP).aggregate([GROUP, COUNT, *totals], "belongs")
+            lambda records: _integers(self._listed(records), lattice, GROUP).aggregate(
+                [GROUP, COUNT, *totals], "belongs"
+            )
         )
         found = {group: (int(n), [int(total) for total in sums]) for group, n, *sums in rows}
         return [found.get(group, (0, [0] * d)) for group in self.groups]
 
     def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
         index = columns.floor((VALUE - lower) * (1 / width)) + 1.0
-        index = columns.where(index < 0.0, 0.0, columns.where(index > float(bins), float(bins), index))
-        index = columns.astype(columns.where(~columns.isnan(VALUE), index, -1.0), "int64").alias("value")
-        found = dict(self._rows(lambda records: records.select(index).aggregate([VALUE, COUNT], "value")))
+        index = columns.where(
+            index < 0.0, 0.0, columns.where(index > float(bins), float(bins), index)
+        )
+        index = columns.astype(columns.where(~columns.isnan(VALUE), index, -1.0), "int64").alias(
+            "value"
+        )
+        found = dict(
+            self._rows(lambda records: records.select(index).aggregate([VALUE, COUNT], "value"))
+        )
         return sum(found.values()), [int(found.get(index, 0)) for index in range(bins + 1)]
 
     def _label_counts(self, family: Categorical) -> list[Sums]:
         """n, and the records with each listed label; whatever is left of n is `other`."""
-        listed = columns.where(VALUE.isin(*[ConstantExpression(label) for label in self.labels]), VALUE, None).alias("value")
+        listed = columns.where(
+            VALUE.isin(*[ConstantExpression(label) for label in self.labels]), VALUE, None
+        ).alias("value")
         if self.groups is None:
-            rows = self._rows(lambda records: records.select(listed).aggregate([VALUE, COUNT], "value"))
+            rows = self._rows(
+                lambda records: records.select(listed).aggregate([VALUE, COUNT], "value")
+            )
             found: dict[str | None, dict[Any, int]] = {None: dict(rows)}
         else:
             both = self._rows(
-                lambda records: self._listed(records).select(GROUP, listed).aggregate([GROUP, VALUE, COUNT], "belongs, value")
+                lambda records: (
+                    self._listed(records)
+                    .select(GROUP, listed)
+                    .aggregate([GROUP, VALUE, COUNT], "belongs, value")
+                )
             )
             found = {}
             for group, value, n in both:
@@ -116,7 +157,9 @@ class Held:
         assert self.groups is not None
         return records.filter(GROUP.isin(*[ConstantExpression(group) for group in self.groups]))
 
-    def _rows(self, query: Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]) -> list[Any]:
+    def _rows(
+        self, query: Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]
+    ) -> list[Any]:
         """The few rows that a query over the records gives."""
 
         def run() -> list[Any]:
@@ -126,48 +169,78 @@ class Held:
         return shielded(run, self.fault)
 
 
-def _integers(records: duckdb.DuckDBPyRelation, lattice: Lattice, *kept: Expression) -> duckdb.DuckDBPyRelation:
-    """A record's whole numbers as columns k0, k1, ...; one whose statistic fails is a missing record."""
-    if not isinstance(lattice, Plain) or type(lattice.family).__module__.startswith(families.__name__):  # ours cannot fail
-        return records.select(*kept, *[part.alias(f"k{j}") for j, part in enumerate(lattice.integers(VALUE, columns))])
-    tried = [columns.attempt(t, WITHIN).alias(f"t{j}") for j, t in enumerate(lattice.family.statistic(WITHIN, columns))]
+def _integers(
+    records: duckdb.DuckDBPyRelation, lattice: Lattice, *kept: Expression
+) -> duckdb.DuckDBPyRelation:
+    """A record's whole numbers as columns k0, k1, ...; one whose statistic fails is a missing
+    record.
+    """
+    # ours cannot fail
+    if not isinstance(lattice, Plain) or type(lattice.family).__module__.startswith(
+        families.__name__
+    ):
+        return records.select(
+            *kept, *[part.alias(f"k{j}") for j, part in enumerate(lattice.integers(VALUE, columns))]
+        )
+    tried = [
+        columns.attempt(t, WITHIN).alias(f"t{j}")
+        for j, t in enumerate(lattice.family.statistic(WITHIN, columns))
+    ]
     found = tuple(ColumnExpression(f"t{j}") for j in range(len(tried)))
     failed = reduce(or_, [t.isnull() for t in found])
     missing = [int(part[0]) for part in lattice.integers(np.array([np.nan]))]
     parts = zip(missing, lattice.rounded(VALUE, found, columns), strict=True)
-    named = [columns.where(failed, whole, part).alias(f"k{j}") for j, (whole, part) in enumerate(parts)]
+    named = [
+        columns.where(failed, whole, part).alias(f"k{j}") for j, (whole, part) in enumerate(parts)
+    ]
     records = records.select(*kept, VALUE, lattice.within(VALUE, columns).alias("within"))
     return records.select(*kept, VALUE, *tried).select(*kept, *named)
 
 
-def check_labels(family: Family, groups: tuple[Label, ...] | None) -> tuple[tuple[str | float, ...], tuple[str, ...] | None]:
+def check_labels(
+    family: Family, groups: tuple[Label, ...] | None
+) -> tuple[tuple[str | float, ...], tuple[str, ...] | None]:
     """What each label and each group is matched by; refused where two are matched by the same."""
     labels = _label_keys(family.labels) if isinstance(family, Categorical) else ()
     return labels, None if groups is None else text_keys(groups, "groups")
 
 
 def _label_keys(labels: tuple[Label, ...]) -> tuple[str | float, ...]:
-    """What each label is matched by; refused where two are matched by the same, or one reads as missing."""
-    return tuple(float(label) for label in labels) if isinstance(labels[0], int) else text_keys(labels, "categories")
+    """What each label is matched by; refused where two are matched by the same, or one reads as
+    missing.
+    """
+    return (
+        tuple(float(label) for label in labels)
+        if isinstance(labels[0], int)
+        else text_keys(labels, "categories")
+    )
 
 
 def text_keys(labels: tuple[Label, ...], what: str) -> tuple[str, ...]:
     """The keys of labels, each of its own."""
     with connect() as connection:
         query = f"SELECT {key_of_text('label')} FROM (SELECT unnest(?::VARCHAR[]) AS label)"
-        keys = tuple(key for (key,) in connection.execute(query, [[str(label) for label in labels]]).fetchall())
+        keys = tuple(
+            key
+            for (key,) in connection.execute(query, [[str(label) for label in labels]]).fetchall()
+        )
     if None in keys or len(set(keys)) < len(keys):
         raise UnsupportedCombination(
-            f"{what} must differ in more than the writing of a number, true or false (1 and 1.0 are one label), and none be nan."
+            f"{what} must differ in more than the writing of a number, true or false (1 and 1.0 "
+            "are one label), and none be nan."
         )
     return keys
 
 
 def rehearse(lattice: Lattice) -> None:
-    """Refuse a family whose statistic does not run in the database as it does in NumPy: tried on public values, no record."""
+    """Refuse a family whose statistic does not run in the database as it does in NumPy: tried on
+    public values, no record.
+    """
     if not isinstance(lattice, Plain):
         return
-    x = np.concatenate([np.linspace(lattice.lower, lattice.upper, 513), [0.0, -1.0, np.nan, np.inf, -np.inf]])
+    x = np.concatenate(
+        [np.linspace(lattice.lower, lattice.upper, 513), [0.0, -1.0, np.nan, np.inf, -np.inf]]
+    )
     try:
         with connect() as connection, np.errstate(all="ignore"):
             values = connection.sql("SELECT unnest(?::DOUBLE[]) AS value", params=[x.tolist()])
@@ -177,6 +250,7 @@ def rehearse(lattice: Lattice) -> None:
         same = False
     if not same:
         raise UnsupportedCombination(
-            f"the statistic of the {lattice.family.kind} family does not run in the database as it does in NumPy: it may use "
+            f"the statistic of the {lattice.family.kind} family does not run in the database as it "
+            "does in NumPy: it may use "
             "+, -, *, /, xp.log, xp.exp, xp.sqrt and xp.abs alone."
         )

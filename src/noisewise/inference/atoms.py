@@ -1,7 +1,9 @@
-"""Atoms of the sum: where few of n records lie inside the bounds, "none inside" and "one inside" have mass of their own.
+"""Atoms of the sum: where few of n records lie inside the bounds, "none inside" and "one inside"
+have mass of their own.
 
-The characteristic function of a point mass never decays, so these two cases leave the Fourier series and are added
-directly. With A the atoms' part of phi and C the part of the quadrature nodes, they are A^n + n C A^(n - 1).
+The characteristic function of a point mass never decays, so these two cases leave the Fourier
+series and are added directly. With A the atoms' part of phi and C the part of the quadrature nodes,
+they are A^n + n C A^(n - 1).
 """
 
 import numpy as np
@@ -18,26 +20,39 @@ WAY = 8
 
 
 def transform(
-    less_one: kernels.ComplexArray, nodes_less_one: kernels.ComplexArray, inside: FloatArray, n: FloatArray
+    less_one: kernels.ComplexArray,
+    nodes_less_one: kernels.ComplexArray,
+    inside: FloatArray,
+    n: FloatArray,
 ) -> kernels.ComplexArray:
     """A^n + n C A^(n - 1), from phi - 1 and the nodes' share of it; `inside` is the nodes' mass."""
     atoms_less_one = less_one - nodes_less_one - inside
     one_less = np.maximum(n - 1, 0)
     size, phase = kernels.power(atoms_less_one, one_less)
-    return np.asarray(np.exp(size) * kernels.turn(phase) * (1 + atoms_less_one + n * (nodes_less_one + inside)))
+    return np.asarray(
+        np.exp(size) * kernels.turn(phase) * (1 + atoms_less_one + n * (nodes_less_one + inside))
+    )
 
 
 def contribution(
-    centred: FloatArray, weight: FloatArray, n: FloatArray, z: FloatArray, p: FloatArray, q: FloatArray, nodes: int
+    centred: FloatArray,
+    weight: FloatArray,
+    n: FloatArray,
+    z: FloatArray,
+    p: FloatArray,
+    q: FloatArray,
+    nodes: int,
 ) -> FloatArray:
-    """E h(y - s) over the cases of at most one record inside; h as in `kernels`, a product over the statistics.
+    """E h(y - s) over the cases of at most one record inside; h as in `kernels`, a product over the
+    statistics.
 
     centred is (batch, m, d), its first `nodes` points inside; z, p and q are (batch, d).
     """
     total = np.zeros(n.shape)
     for records_inside in (0, 1):
         left = n - records_inside
-        position, mass = _shared(centred[:, nodes:], weight[:, nodes:], left)  # (batch, ways, d), (batch, ways)
+        # (batch, ways, d), (batch, ways)
+        position, mass = _shared(centred[:, nodes:], weight[:, nodes:], left)
         if records_inside == 0:
             total += (mass * _noise(z[:, None] - position, p[:, None], q[:, None])).sum(axis=1)
             continue
@@ -47,12 +62,18 @@ def contribution(
             rows = slice(start, start + step)
             z_less = z[rows, None, None] - position[rows, :, None] - centred[rows, None, :nodes]
             noise = _noise(z_less, p[rows, None, None], q[rows, None, None])
-            total[rows] += n[rows] * np.einsum("bk,bkm,bm->b", mass[rows], noise, weight[rows, :nodes])
+            total[rows] += n[rows] * np.einsum(
+                "bk,bkm,bm->b", mass[rows], noise, weight[rows, :nodes]
+            )
     return total
 
 
-def _shared(centred: FloatArray, weight: FloatArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sums of n records that all sit on atoms, and their probabilities: one way with one atom, binomial with two."""
+def _shared(
+    centred: FloatArray, weight: FloatArray, n: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Sums of n records that all sit on atoms, and their probabilities: one way with one atom,
+    binomial with two.
+    """
     with np.errstate(divide="ignore"):
         log_weight = np.log(weight)
     if weight.shape[1] == 1:
@@ -68,8 +89,14 @@ def _shared(centred: FloatArray, weight: FloatArray, n: FloatArray) -> tuple[Flo
     rest = np.where(valid, rest, 0.0)
     log_ways = special.gammaln(n[:, None] + 1) - special.gammaln(k + 1) - special.gammaln(rest + 1)
     with np.errstate(invalid="ignore"):
-        log_mass = log_ways + np.where(k > 0, k * log_weight[:, 1:], 0.0) + np.where(rest > 0, rest * log_weight[:, :1], 0.0)
-    return rest[:, :, None] * centred[:, :1] + k[:, :, None] * centred[:, 1:], np.where(valid, np.exp(log_mass), 0.0)
+        log_mass = (
+            log_ways
+            + np.where(k > 0, k * log_weight[:, 1:], 0.0)
+            + np.where(rest > 0, rest * log_weight[:, :1], 0.0)
+        )
+    return rest[:, :, None] * centred[:, :1] + k[:, :, None] * centred[:, 1:], np.where(
+        valid, np.exp(log_mass), 0.0
+    )
 
 
 def _noise(z: FloatArray, p: FloatArray, q: FloatArray) -> FloatArray:

@@ -1,4 +1,6 @@
-"""The unconstrained coordinate of a parameter: log for a positive one, logit for a probability, itself for a real one."""
+"""The unconstrained coordinate of a parameter: log for a positive one, logit for a probability,
+itself for a real one.
+"""
 
 from dataclasses import dataclass
 
@@ -30,7 +32,11 @@ class Axis:
         if np.isinf(self.lower) and np.isinf(self.upper):
             return -1e300, 1e300
         if np.isinf(self.upper) or np.isinf(self.lower):
-            return (LOWEST, -LOWEST) if max(self.lower, -self.upper) == 0 else (-HIGHEST_LOGIT, -LOWEST)
+            return (
+                (LOWEST, -LOWEST)
+                if max(self.lower, -self.upper) == 0
+                else (-HIGHEST_LOGIT, -LOWEST)
+            )
         return (LOWEST if self.lower == 0 else -HIGHEST_LOGIT), HIGHEST_LOGIT
 
     def theta(self, psi: FloatArray) -> FloatArray:
@@ -64,4 +70,6 @@ class Axis:
             return psi
         if np.isinf(self.lower):
             return -psi
-        return np.asarray(np.log(self.upper - self.lower) + special.log_expit(psi) + special.log_expit(-psi))
+        return np.asarray(
+            np.log(self.upper - self.lower) + special.log_expit(psi) + special.log_expit(-psi)
+        )

@@ -1,4 +1,6 @@
-"""Answers to compare with, none of them to rely on: naive, non-private, and one-posterior sampling (OPS)."""
+"""Answers to compare with, none of them to rely on: naive, non-private, and one-posterior sampling
+(OPS).
+"""
 
 import numpy as np
 from scipy import special
@@ -15,7 +17,9 @@ OPS_MARGIN = 0.1
 
 
 def naive(evidence: Evidence, prior: Prior, group: int = 0) -> Prior:
-    """The conjugate update on the noisy statistic as if it were the true one, brought to the nearest possible value."""
+    """The conjugate update on the noisy statistic as if it were the true one, brought to the
+    nearest possible value.
+    """
     family, n, bounds = evidence.family, int(evidence.n[group]), evidence.bounds
     y = evidence.y[group : group + 1].copy()
     if isinstance(family, Categorical):
@@ -23,8 +27,13 @@ def naive(evidence: Evidence, prior: Prior, group: int = 0) -> Prior:
         y *= n / y.sum() if y.sum() > 0 else 0.0
         return family.update(prior, y if y.sum() > 0 else np.full(y.shape, n / y.shape[1]), n)
     if bounds is None:
-        low, high = (np.array([float(column) for column in family.statistic(np.float64(x), np)]) for x in family.support)
-        return family.update(prior, np.clip(y, n * np.minimum(low, high), n * np.maximum(low, high)), n)
+        low, high = (
+            np.array([float(column) for column in family.statistic(np.float64(x), np)])
+            for x in family.support
+        )
+        return family.update(
+            prior, np.clip(y, n * np.minimum(low, high), n * np.maximum(low, high)), n
+        )
     if evidence.standardised:
         c, r = (bounds.lower + bounds.upper) / 2, (bounds.upper - bounds.lower) / 2
         s1 = np.clip(y[:, 0], -n, n)
@@ -41,15 +50,21 @@ def naive(evidence: Evidence, prior: Prior, group: int = 0) -> Prior:
 
 
 def non_private(family: Family, prior: Prior, statistic: FloatArray, n: int) -> Prior:
-    """The conjugate posterior given the true sums of t(x) over all records, (batch, d): what noise costs is measured from it."""
+    """The conjugate posterior given the true sums of t(x) over all records, (batch, d): what noise
+    costs is measured from it.
+    """
     return family.update(prior, statistic, n)
 
 
-def ops(alpha: float, beta: float, successes: float, n: int, epsilon: float, rng: np.random.Generator) -> FloatArray:
-    """OPS for the binomial (Foulds et al. 2016): draws from the tempered posterior on [a0, 1 - a0], each at epsilon / draws.
+def ops(
+    alpha: float, beta: float, successes: float, n: int, epsilon: float, rng: np.random.Generator
+) -> FloatArray:
+    """OPS for the binomial (Foulds et al. 2016): draws from the tempered posterior on [a0, 1 - a0],
+    each at epsilon / draws.
 
-    The exponential mechanism with the log joint density as utility: (p(theta) p(x | theta))^tau, tau = min(1, e / 2D),
-    D = log((1 - a0)/a0), the largest change of log p(x | theta) on that range when one record is replaced.
+    The exponential mechanism with the log joint density as utility: (p(theta) p(x | theta))^tau,
+    tau = min(1, e / 2D), D = log((1 - a0)/a0), the largest change of log p(x | theta) on that range
+    when one record is replaced.
     """
     if epsilon <= 0:
         raise UnsupportedCombination(f"epsilon must be positive, got {epsilon}.")

@@ -8,7 +8,9 @@ from scipy import special
 from noisewise.model.arrays import FloatArray, IntArray
 
 EVEN, TAILS, FEW = 48, 1.5, 8
-"""A component holds at most 1/EVEN of the mass, 1 - e^(-1/TAILS) of what is left of a tail; small counts stay apart."""
+"""A component holds at most 1/EVEN of the mass, 1 - e^(-1/TAILS) of what is left of a tail; small
+counts stay apart.
+"""
 LEAST = 1e-9
 MANY = 1000.0
 """From this count on, a Beta is a normal with one term of Edgeworth's series, within 10^-4."""
@@ -19,7 +21,9 @@ STEPS = 100
 
 @dataclass(frozen=True, slots=True)
 class Betas:
-    """Weighted Betas in rows: mean, 1 - mean, and variance over their product. Each is (rows, M)."""
+    """Weighted Betas in rows: mean, 1 - mean, and variance over their product. Each is
+    (rows, M).
+    """
 
     weight: FloatArray
     mean: FloatArray
@@ -41,9 +45,15 @@ class Betas:
         return one.mean[:, 0], sd[:, 0]
 
     def fewer(self) -> "Betas":
-        """Some hundred Betas in place of all: neighbours become one of the same mean and variance."""
+        """Some hundred Betas in place of all: neighbours become one of the same mean
+        and variance.
+        """
         below = np.cumsum(self.weight, axis=1)
-        share = np.clip((below - self.weight / 2) / np.where(below[:, -1:] > 0, below[:, -1:], 1.0), LEAST, 1 - LEAST)
+        share = np.clip(
+            (below - self.weight / 2) / np.where(below[:, -1:] > 0, below[:, -1:], 1.0),
+            LEAST,
+            1 - LEAST,
+        )
         level = np.floor(EVEN * share + TAILS * special.logit(share))
         total = 1 / self.spread - 1
         for part in (self.mean * total, self.rest * total):  # Betas of a few counts differ in shape
@@ -51,7 +61,9 @@ class Betas:
         order = np.argsort(level, axis=1, kind="stable")
         ranked = np.take_along_axis(level, order, axis=1)
         place = np.zeros(level.shape, dtype=np.int64)
-        np.put_along_axis(place, order[:, 1:], np.cumsum(np.diff(ranked, axis=1) > 0, axis=1), axis=1)
+        np.put_along_axis(
+            place, order[:, 1:], np.cumsum(np.diff(ranked, axis=1) > 0, axis=1), axis=1
+        )
         return self.merge(place)
 
     def merge(self, to: IntArray) -> "Betas":
@@ -60,24 +72,38 @@ class Betas:
         flat = (to + size * np.arange(len(to))[:, None]).ravel()
 
         def gathered(values: FloatArray) -> FloatArray:
-            return np.asarray(np.bincount(flat, values.ravel(), size * len(to)), dtype=np.float64).reshape(len(to), size)
+            return np.asarray(
+                np.bincount(flat, values.ravel(), size * len(to)), dtype=np.float64
+            ).reshape(len(to), size)
 
         weight = gathered(self.weight)
         some = np.where(weight > 0, weight, 1.0)
-        mean, rest = (np.where(weight > 0, gathered(self.weight * m) / some, 0.5) for m in (self.mean, self.rest))
+        mean, rest = (
+            np.where(weight > 0, gathered(self.weight * m) / some, 0.5)
+            for m in (self.mean, self.rest)
+        )
         here, other = np.take_along_axis(mean, to, axis=1), np.take_along_axis(rest, to, axis=1)
         apart = self.mean - here
-        spread = self.spread * (self.mean / here) * (self.rest / other) + apart / here * (apart / other)
-        return Betas(weight, mean, rest, np.where(weight > 0, gathered(self.weight * spread) / some, 0.5))
+        spread = self.spread * (self.mean / here) * (self.rest / other) + apart / here * (
+            apart / other
+        )
+        return Betas(
+            weight, mean, rest, np.where(weight > 0, gathered(self.weight * spread) / some, 0.5)
+        )
 
     def rows_as_one(self, rows: int) -> "Betas":
         """Join every len / rows successive rows to one, sorted by the mean."""
-        joined = [np.reshape(part, (rows, -1)) for part in (self.weight, self.mean, self.rest, self.spread)]
+        joined = [
+            np.reshape(part, (rows, -1))
+            for part in (self.weight, self.mean, self.rest, self.spread)
+        ]
         order = np.argsort(joined[1], axis=1)
         return Betas(*(np.take_along_axis(part, order, axis=1) for part in joined))
 
     def quantiles(self, q: FloatArray) -> FloatArray:
-        """Quantiles of each row, (len(q), rows): Newton's method for logit(cdf), nearly linear in logit(theta), bracketed."""
+        """Quantiles of each row, (len(q), rows): Newton's method for logit(cdf), nearly linear in
+        logit(theta), bracketed.
+        """
         rows = len(self.weight)
         share = np.cumsum(self.weight, axis=1)
         share = share / share[:, -1:]
@@ -93,7 +119,10 @@ class Betas:
             here = psi[active]
             cdf, slope = self._cdf(here, row[active])
             below = cdf < level[active]
-            low[active], high[active] = np.where(below, here, low[active]), np.where(below, high[active], here)
+            low[active], high[active] = (
+                np.where(below, here, low[active]),
+                np.where(below, high[active], here),
+            )
             with np.errstate(all="ignore"):
                 then = here - (special.logit(cdf) - goal[active]) * cdf * (1 - cdf) / slope
             inside = (then > low[active]) & (then < high[active])
@@ -101,8 +130,11 @@ class Betas:
             psi[active] = then
             change = np.abs(then - here)
             x = special.expit(then)
-            active = active[(change > 1e-9) & (change > 1e-5 * sd[row[active]] / np.maximum(x * (1 - x), 1e-300))
-                            | (change > 1e-3)]  # fmt: skip
+            active = active[
+                (change > 1e-9)
+                & (change > 1e-5 * sd[row[active]] / np.maximum(x * (1 - x), 1e-300))
+                | (change > 1e-3)
+            ]
             if active.size == 0:
                 break
         return np.asarray(special.expit(psi).reshape(q.size, rows))
@@ -122,11 +154,15 @@ class Betas:
         beta = used & (least < MANY) & ((np.abs(z) < FAR) | (least < 10))
         cdf[normal], slope[normal] = _edgeworth(z[normal], first[normal], second[normal])
         slope[normal] *= np.broadcast_to(x * over, z.shape)[normal] / sd[normal]
-        cdf[beta], slope[beta] = _beta(first[beta], second[beta], np.broadcast_to(psi[:, None], z.shape)[beta])
+        cdf[beta], slope[beta] = _beta(
+            first[beta], second[beta], np.broadcast_to(psi[:, None], z.shape)[beta]
+        )
         return (weight * cdf).sum(axis=1), (weight * slope).sum(axis=1)
 
 
-def _edgeworth(z: FloatArray, first: FloatArray, second: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _edgeworth(
+    z: FloatArray, first: FloatArray, second: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     # The skewness of Beta(a, b): 2 (b - a)/(a + b + 2) sqrt((a + b + 1)/(a b)).
     total = first + second
     skewness = 2 * (second - first) / (total + 2) * np.sqrt((total + 1) / first / second)
@@ -138,7 +174,11 @@ def _beta(first: FloatArray, second: FloatArray, psi: FloatArray) -> tuple[Float
     log_x, log_over = -np.logaddexp(0.0, -psi), -np.logaddexp(0.0, psi)
     # With so many others the Beta is a Gamma: theta second ~ Gamma(first).
     lopsided, other = second > 1e6 * (first + 1), first > 1e6 * (second + 1)
-    cdf = special.betainc(np.where(lopsided | other, 1.0, first), np.where(lopsided | other, 1.0, second), np.exp(log_x))
+    cdf = special.betainc(
+        np.where(lopsided | other, 1.0, first),
+        np.where(lopsided | other, 1.0, second),
+        np.exp(log_x),
+    )
     cdf = np.where(lopsided, special.gammainc(first, -log_over * (second + (first - 1) / 2)), cdf)
     cdf = np.where(other, special.gammaincc(second, -log_x * (first + (second - 1) / 2)), cdf)
     with np.errstate(all="ignore"):

@@ -15,11 +15,15 @@ class Certificate:
     method: str
     reason: str
     numerical_error: float | None = None
-    """Estimated total variation between what is reported and the posterior that `method` stands for."""
+    """Estimated total variation between what is reported and the posterior that `method` stands
+    for.
+    """
     collapsed_distance: float | None = None
     """Total variation between the exact and the collapsed posterior, where both were computed."""
     predictive_tail: float | None = None
-    """Probability, under the prior, of a release at least this far out; found by simulation, and never below its resolution."""
+    """Probability, under the prior, of a release at least this far out; found by simulation, and
+    never below its resolution.
+    """
     rhat: float | None = None
     ess: float | None = None
     autocorrelation: float | None = None
@@ -29,7 +33,9 @@ class Certificate:
     """Separate peaks of the posterior, of one parameter."""
     assumptions: tuple[str, ...] = ()
     conflict: float | None = None
-    """Of several releases: the probability that they differ at least this much though they speak of one population."""
+    """Of several releases: the probability that they differ at least this much though they speak of
+    one population.
+    """
     instead_of: str | None = None
     """Why a better method did not serve."""
 
@@ -39,48 +45,75 @@ class Certificate:
         found = []
         if self.predictive_tail is not None and not self.predictive_tail >= UNLIKELY:
             found.append(
-                "the release and the model disagree: under the prior a statistic this far out has a probability below "
+                "the release and the model disagree: under the prior a statistic this far out has "
+                "a probability below "
                 f"{_rounded_up(self.predictive_tail)}; check the prior, the bounds and n."
             )
         if self.conflict is not None and self.conflict < UNLIKELY:
             found.append(
-                "the releases contradict each other: if all are of one population, they differ this much with a probability "
-                f"below {_rounded_up(self.conflict)}; do they speak of one population? Infer from each by itself and compare."
+                "the releases contradict each other: if all are of one population, they differ "
+                "this much with a probability "
+                f"below {_rounded_up(self.conflict)}; do they speak of one population? Infer from "
+                "each by itself and compare."
             )
         if self.peaks > 1:
             found.append(
-                f"the posterior has {self.peaks} separate peaks: look at the picture, for mean and sd describe none of them. "
-                "Redacted records can leave two explanations; a prior that knows better, or a release with clamp, tells them apart."
+                f"the posterior has {self.peaks} separate peaks: look at the picture, for mean and "
+                "sd describe none of them. "
+                "Redacted records can leave two explanations; a prior that knows better, or a "
+                "release with clamp, tells them apart."
             )
         if self.numerical_error is not None and not self.numerical_error <= 0.01:
-            found.append(f"the numerical error is large ({self.numerical_error:.2g}); compare with another method.")
+            found.append(
+                f"the numerical error is large ({self.numerical_error:.2g}); compare with "
+                "another method."
+            )
         if self.rhat is not None and not self.rhat < BAD_RHAT:
             found.append(
-                f"the chains disagree (R-hat {self.rhat:.2f}): do not use these draws. They may sit at different explanations of "
-                f"the release, between which more draws do not move them; {self._better('which weighs them')}."
+                f"the chains disagree (R-hat {self.rhat:.2f}): do not use these draws. They may "
+                "sit at different explanations of "
+                "the release, between which more draws do not move them; "
+                f"{self._better('which weighs them')}."
             )
         if self.ess is not None and not self.ess >= 400:
-            found.append(f"the draws are worth only {self.ess:.0f} independent ones; {self._better('or more draws')}.")
+            found.append(
+                f"the draws are worth only {self.ess:.0f} independent ones; "
+                f"{self._better('or more draws')}."
+            )
         if self.autocorrelation is not None and not self.autocorrelation <= LONG_TIME:
-            found.append(f"the chains move slowly (autocorrelation time {self.autocorrelation:.0f} steps); {self._better('')}.")
+            found.append(
+                f"the chains move slowly (autocorrelation time {self.autocorrelation:.0f} "
+                f"steps); {self._better('')}."
+            )
         if self.instead_of is not None and self.method == "collapsed":
             found.append(
-                f"{self.instead_of}: this is the normal approximation, which may be off where few records lie within the bounds "
+                f"{self.instead_of}: this is the normal approximation, which may be off where few "
+                "records lie within the bounds "
                 "or where the noise is smaller than the sum's own spread."
             )
         elif self.instead_of is not None:
             found.append(f"{self.instead_of}.")
         if self.method == "none":
-            found.append(f"no method gives a posterior here: {self.reason}; check n, the bounds, the noise and the prior.")
+            found.append(
+                f"no method gives a posterior here: {self.reason}; check n, the bounds, "
+                "the noise and the prior."
+            )
         if self.method == "naive":
-            found.append("naive ignores the noise: it is over-confident, and here for comparison only.")
+            found.append(
+                "naive ignores the noise: it is over-confident, and here for comparison only."
+            )
         return tuple(found)
 
     def _better(self, why: str) -> str:
-        """What to do about chains: `auto` is better where the person chose them, and chose them itself otherwise."""
+        """What to do about chains: `auto` is better where the person chose them, and chose them
+        itself otherwise.
+        """
         if self.reason.startswith("as asked"):
-            return f"use method='auto'{', ' + why if why.startswith('which') else ' ' + why if why else ''}"
-        return "no other method serves here: a prior that knows more, or another release, tells more"
+            gap = ", " if why.startswith("which") else " " if why else ""
+            return f"use method='auto'{gap}{why}"
+        return (
+            "no other method serves here: a prior that knows more, or another release, tells more"
+        )
 
     @property
     def sentence(self) -> str:
@@ -89,7 +122,10 @@ class Certificate:
         if self.numerical_error is not None:
             parts.append(f"numerical error about {self.numerical_error:.1g}")
         if self.collapsed_distance is not None:
-            parts.append(f"the normal approximation would be off by {self.collapsed_distance:.2g} (total variation)")
+            parts.append(
+                f"the normal approximation would be off by {self.collapsed_distance:.2g} "
+                "(total variation)"
+            )
         if self.rhat is not None:
             parts.append(f"R-hat {self.rhat:.3f}, worth {self.ess:.0f} independent draws")
         parts.extend(f"WARNING: {warning}" for warning in self.warnings)

@@ -6,7 +6,9 @@ from noisewise.model.arrays import FloatArray
 
 
 def points(count: int) -> FloatArray:
-    """The extrema of a Chebyshev polynomial, increasing; every other of 2k + 1 are those of k + 1."""
+    """The extrema of a Chebyshev polynomial, increasing; every other of 2k + 1 are
+    those of k + 1.
+    """
     return np.cos(np.pi * np.arange(count) / (count - 1))[::-1]
 
 

@@ -1,16 +1,22 @@
-"""Exact posterior of a categorical's probabilities from one release: the true counts are summed over by convolution.
+"""Exact posterior of a categorical's probabilities from one release: the true counts are summed
+over by convolution.
 
 With the probabilities integrated out, the counts have the law
 
-  p(s | y) proportional to prod_j f_j(s_j),   f_j(s) = Gamma(a_j + s)/s! noise(y_j - s),   on   sum s = n:
-independent counts, given their sum. So given y a count s_j has the law f_j(s) G_j(n - s), where G_j, the law of the
-sum of all others, is a product in the Fourier domain; and a probability given its count is Beta(a_j + s_j, A - a_j + n - s_j),
-A the sum of a. Where n is not public there is the weight w(n) = n!/Gamma(A + n) p(n) in place of the constraint.
+  p(s | y) proportional to prod_j f_j(s_j),   f_j(s) = Gamma(a_j + s)/s! noise(y_j - s),   on   sum
+  s = n:
+independent counts, given their sum. So given y a count s_j has the law f_j(s) G_j(n - s), where
+G_j, the law of the
+sum of all others, is a product in the Fourier domain; and a probability given its count is Beta(a_j
++ s_j, A - a_j + n - s_j),
+A the sum of a. Where n is not public there is the weight w(n) = n!/Gamma(A + n) p(n) in place of
+the constraint.
 
-Every f_j is multiplied by e^(t s): that changes nothing given the sum, and with the t that makes n the mean of the sum
-the Fourier transform's absolute precision is relative precision. Counts that the noise leaves within some thousand
-whole numbers are summed one by one. Wider ones are summed in bins, fine where f_j changes fast, and convolved on a
-lattice on which each bin keeps its mass and mean.
+Every f_j is multiplied by e^(t s): that changes nothing given the sum, and with the t that makes n
+the mean of the sum the Fourier transform's absolute precision is relative precision. Counts that
+the noise leaves within some thousand whole numbers are summed one by one. Wider ones are summed in
+bins, fine where f_j changes fast, and convolved on a lattice on which each bin keeps its mass and
+mean.
 """
 
 import math
@@ -28,21 +34,26 @@ CUT = 32.0
 """A count e^-32 as likely as the likeliest is left out."""
 LADDER = 40
 FINE, OF_MANY_FINE = 192, 64
-"""Points of a ladder that finds where a count lies, and of one that its bins follow (with more than 2 BLOCK categories)."""
+"""Points of a ladder that finds where a count lies, and of one that its bins follow (with more than
+2 BLOCK categories).
+"""
 ONE_BY_ONE = 4096
 LONGEST, SHORTEST, WORK = 1 << 14, 1 << 10, 1 << 23
 """Points of the lattice, at most and at least, and at most for all categories together."""
 BLOCK = 32
 """Categories whose transforms are held at once."""
 EVERY, TOTALS, OF_MANY, MATTERS = 64, 32, 14, 16.0
-"""An unknown n: so many values are summed over one by one; of more, so many evenly spaced (fewer with more categories than
-BLOCK, whose sum has a smooth law). Values e^-16 as likely as the likeliest are left out."""
+"""An unknown n: so many values are summed over one by one; of more, so many evenly spaced (fewer
+with more categories than BLOCK, whose sum has a smooth law). Values e^-16 as likely as the
+likeliest are left out.
+"""
 ROUNDING = 1e-17
 """Of a Fourier transform, for each of its points and beside its largest value."""
 MOST_ERROR = 0.01
 NEAR, GAP = 8.0, 10.0
 BINNED = 1e-3
-"""Total variation that bins and their lattice may cost; measured against counts summed one by one."""
+"""Total variation that bins and their lattice may cost; measured against counts summed one by one.
+"""
 FLOOR = 1e-13
 """What is smaller, beside the largest, is rounding in the Fourier transform."""
 _TILTS = np.geomspace(0.5, 5e4, 16)
@@ -63,7 +74,9 @@ class Factors:
     most: float
 
     def log(self, anchor: FloatArray, away: FloatArray) -> FloatArray:
-        """log f_j at the counts anchor + away, (K, M), but for a constant: differences keep their digits at any size."""
+        """log f_j at the counts anchor + away, (K, M), but for a constant: differences keep their
+        digits at any size.
+        """
         s = anchor[:, None] + away
         near = np.clip(np.round(self.y), 0.0, self.most)[:, None]
         shift = (anchor[:, None] - near) + away
@@ -77,11 +90,14 @@ class Factors:
             side = np.where(miss >= 0, 1.0, -1.0)
             same = side * (miss - shift) >= 0
             penalty = np.where(same, -side * shift, side * (shift - 2 * miss)) / scale
-        return np.where((s >= 0) & (s <= self.most), log_rising(self.a[:, None], s) - penalty, -np.inf)
+        return np.where(
+            (s >= 0) & (s <= self.most), log_rising(self.a[:, None], s) - penalty, -np.inf
+        )
 
     def mode(self, tilt: float) -> FloatArray:
         """About where f_j e^(tilt s) is largest away from 0, a whole number."""
-        # log f_j rises by log((a + s)/(s + 1)) from s to s + 1, but for the noise; that is at most (a - 1)/s.
+        # log f_j rises by log((a + s)/(s + 1)) from s to s + 1, but for the noise; that is at most
+        # (a - 1)/s.
         b = self.a - 1
         with np.errstate(all="ignore"):
             if self.gaussian:
@@ -92,11 +108,18 @@ class Factors:
                 found = high
                 for _ in range(50 if np.any(b > 0) else 0):
                     found = (low + high) / 2
-                    rises = np.log((self.a + found) / (found + 1)) + (u - found / self.scale) / self.scale > 0
+                    rises = (
+                        np.log((self.a + found) / (found + 1))
+                        + (u - found / self.scale) / self.scale
+                        > 0
+                    )
                     low, high = np.where(rises, found, low), np.where(rises, high, found)
                 found = np.where(b > 0, found, high)
             else:
-                after, before = ((self.a - np.exp(c)) / np.expm1(c) for c in (1 / self.scale - tilt, -1 / self.scale - tilt))
+                after, before = (
+                    (self.a - np.exp(c)) / np.expm1(c)
+                    for c in (1 / self.scale - tilt, -1 / self.scale - tilt)
+                )
                 after = np.where(tilt >= 1 / self.scale, np.inf, after)
                 before = np.where(tilt >= -1 / self.scale, np.inf, before)
                 found = np.maximum(np.minimum(self.y, before), np.where(b > 0, after, -np.inf))
@@ -105,7 +128,9 @@ class Factors:
 
 
 def log_rising(a: FloatArray, s: FloatArray) -> FloatArray:
-    """log of Gamma(a + s)/s!, to an absolute error of 10^-8 or so at any s: by Stirling's series where s is large."""
+    """log of Gamma(a + s)/s!, to an absolute error of 10^-8 or so at any s: by Stirling's series
+    where s is large.
+    """
     first, second = a + s, np.maximum(s, 0.0) + 1
     few = s < STIRLING
     with np.errstate(all="ignore"):
@@ -119,7 +144,9 @@ def log_rising(a: FloatArray, s: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Where the counts lie under a tilt: anchor + [low, high], their means and variances; (K,) each, about."""
+    """Where the counts lie under a tilt: anchor + [low, high], their means and variances; (K,)
+    each, about.
+    """
 
     tilt: float
     anchor: FloatArray
@@ -140,18 +167,26 @@ class Windows:
 
 
 def look(factors: Factors, tilt: float) -> Windows:
-    """Ladders from 0 to anything, and then within what the one before found until that is no longer much less."""
+    """Ladders from 0 to anything, and then within what the one before found until that is no longer
+    much less.
+    """
     anchor = factors.mode(tilt)
     width = factors.scale if factors.gaussian else factors.scale * 2
     curved = np.sqrt(anchor + 1) * np.sqrt((anchor + factors.a) / np.maximum(factors.a - 1, 1e-9))
     fine = np.maximum(np.minimum(width, curved), 1.0) / 4
-    low, high = -anchor, np.minimum(factors.most - anchor, 1e3 * (factors.scale + anchor + 10 + factors.a))
+    low, high = (
+        -anchor,
+        np.minimum(factors.most - anchor, 1e3 * (factors.scale + anchor + 10 + factors.a)),
+    )
     for trial in range(4):
         away = np.round(_ladders(anchor, fine, low, high, LADDER))
         value = factors.log(anchor, away) + tilt * away
         top = value.max(axis=1, keepdims=True)
         within = value > top - CUT
-        first, last = np.argmax(within, axis=1), away.shape[1] - 1 - np.argmax(within[:, ::-1], axis=1)
+        first, last = (
+            np.argmax(within, axis=1),
+            away.shape[1] - 1 - np.argmax(within[:, ::-1], axis=1),
+        )
         rows = np.arange(len(anchor))
         low = away[rows, np.maximum(first - 1, 0)]
         high = away[rows, np.minimum(last + 1, away.shape[1] - 1)]
@@ -163,19 +198,26 @@ def look(factors: Factors, tilt: float) -> Windows:
     weight /= weight.sum(axis=1, keepdims=True)
     mean = (weight * away).sum(axis=1)
     variance = (weight * (away - mean[:, None]) ** 2).sum(axis=1)
-    # Whole numbers beside the window: a sum that none of the likeliest counts give must be within reach.
+    # Whole numbers beside the window: a sum that none of the likeliest counts give must be within
+    # reach.
     beside = 2 * np.maximum(factors.step, 1.0)
     low, high = np.maximum(low - beside, -anchor), np.minimum(high + beside, factors.most - anchor)
     return Windows(tilt, anchor, low, high, mean, variance)
 
 
-def _ladders(anchor: FloatArray, fine: FloatArray, low: FloatArray, high: FloatArray, size: int) -> FloatArray:
-    """Points that grow apart from the anchor down to low and up to high, and from 0 if low is there; sorted, (K, 3 size + 1)."""
+def _ladders(
+    anchor: FloatArray, fine: FloatArray, low: FloatArray, high: FloatArray, size: int
+) -> FloatArray:
+    """Points that grow apart from the anchor down to low and up to high, and from 0 if low is
+    there; sorted, (K, 3 size + 1).
+    """
     rung = np.linspace(0.0, 1.0, size)[None, :]
 
     def climb(reach: FloatArray, first: FloatArray) -> FloatArray:
         reach, first = reach[:, None], first[:, None]
-        return np.where(reach > 0, first * np.sinh(rung * np.arcsinh(np.maximum(reach, 0.0) / first)), 0.0)
+        return np.where(
+            reach > 0, first * np.sinh(rung * np.arcsinh(np.maximum(reach, 0.0) / first)), 0.0
+        )
 
     down, up = -climb(-low, fine), climb(high, fine)
     from_zero = low[:, None] + climb(high - low, np.full(low.shape, 4.0))
@@ -185,7 +227,9 @@ def _ladders(anchor: FloatArray, fine: FloatArray, low: FloatArray, high: FloatA
 
 
 def settle(factors: Factors, n: float | None, slope: "LogWeight") -> Windows:
-    """The windows under the tilt that puts the mean of the sum within an sd of n; where n is not public, near the likeliest."""
+    """The windows under the tilt that puts the mean of the sum within an sd of n; where n is not
+    public, near the likeliest.
+    """
     if n is None:
         return _settle_total(factors, slope)
     tilt, low, high = 0.0, -math.inf, math.inf
@@ -207,7 +251,9 @@ def settle(factors: Factors, n: float | None, slope: "LogWeight") -> Windows:
 
 
 def _settle_total(factors: Factors, weight: "LogWeight") -> Windows:
-    """The n at which the tilt that its weight asks for gives that n: below it the sum's mean is above, and the other way round."""
+    """The n at which the tilt that its weight asks for gives that n: below it the sum's mean is
+    above, and the other way round.
+    """
     low, high = 0.0, math.inf
     n = max(float(np.sum(np.maximum(factors.y, 0.0))), 1.0)
     found = look(factors, weight.slope(n))
@@ -238,7 +284,9 @@ class LogWeight:
         value = -log_rising(np.asarray(self.concentration), n)
         if self.prior is not None:
             with np.errstate(all="ignore"):
-                known = self.prior.log_density(np.maximum(n, 1e-300).reshape(-1, 1)).reshape(np.shape(n))
+                known = self.prior.log_density(np.maximum(n, 1e-300).reshape(-1, 1)).reshape(
+                    np.shape(n)
+                )
             value = value + np.nan_to_num(known, nan=-np.inf)
         return value
 
@@ -261,7 +309,10 @@ class Convolution:
     mass: FloatArray  # (K, M): of the tilted f_j, summing to 1
     spacing: float
     length: int
-    total: FloatArray  # the sum of all counts but for that of the starts: one if n is public, or every one that matters
+    total: FloatArray
+    """The sum of all counts but for that of the starts: one if n is public, or every one that
+    matters.
+    """
     log_weight: FloatArray  # of each total
 
     @property
@@ -279,17 +330,27 @@ class Convolution:
             return np.asarray(fft.rfft(folded.reshape(len(mass), turns, length).sum(axis=1)))
         node, width = self.node[rows], self.width[rows]
         edge = np.concatenate([node - width / 2, node[:, -1:] + width[:, -1:] / 2], axis=1)
-        return np.asarray(fft.rfft(np.stack([_spread(*one, self.spacing, length) for one in zip(edge, mass, strict=True)])))
+        return np.asarray(
+            fft.rfft(
+                np.stack(
+                    [_spread(*one, self.spacing, length) for one in zip(edge, mass, strict=True)]
+                )
+            )
+        )
 
     def at(self, law: FloatArray, total: FloatArray) -> FloatArray:
-        """Laws on the lattice, (B, length), at totals of shape (B, ...); between its points along a straight line."""
+        """Laws on the lattice, (B, length), at totals of shape (B, ...); between its points along a
+        straight line.
+        """
         rows = np.arange(len(law)).reshape((-1,) + (1,) * (total.ndim - 1))
         if self.exact:
             return np.maximum(law[rows, np.mod(total, self.length).astype(np.int64)], 0.0)
         place = total / self.spacing
         left = np.floor(place)
         share, k = place - left, np.mod(left, self.length).astype(np.int64)
-        return np.maximum(law[rows, k] * (1 - share) + law[rows, (k + 1) % self.length] * share, 0.0)
+        return np.maximum(
+            law[rows, k] * (1 - share) + law[rows, (k + 1) % self.length] * share, 0.0
+        )
 
     def betas(self) -> tuple[Betas, float]:
         """The law of each probability, and the relative error of the Fourier transforms."""
@@ -306,17 +367,29 @@ class Convolution:
             error = max(error, lost)
         size = max(part.weight.shape[1] for part in parts)
         names = ("weight", "mean", "rest", "spread")
-        return Betas(*(np.concatenate([_padded(getattr(part, name), size) for part in parts]) for name in names)), error
+        return Betas(
+            *(
+                np.concatenate([_padded(getattr(part, name), size) for part in parts])
+                for name in names
+            )
+        ), error
 
     def _marginals(self, block: slice, rest: FloatArray) -> tuple[Betas, float]:
         a, node, start = self.a[block], self.node[block], self.start[block]
         others = self.total[None, :, None] - node[:, None, :]  # (B, totals, M)
-        weight = self.mass[block][:, None, :] * np.where(others > -self.spacing, self.at(rest, others), 0.0)
+        weight = self.mass[block][:, None, :] * np.where(
+            others > -self.spacing, self.at(rest, others), 0.0
+        )
         scale = weight.sum(axis=2, keepdims=True)
         share = np.exp(self.log_weight - self.log_weight.max())
         share /= share.sum()
         with np.errstate(all="ignore"):
-            lost = np.minimum(np.nan_to_num(ROUNDING * self.length * rest.max(axis=1)[:, None] / scale[:, :, 0], nan=1.0), 1.0)
+            lost = np.minimum(
+                np.nan_to_num(
+                    ROUNDING * self.length * rest.max(axis=1)[:, None] / scale[:, :, 0], nan=1.0
+                ),
+                1.0,
+            )
         error = float((lost @ share).max())
         weight = weight / np.where(scale > 0, scale, 1.0) * share[:, None] * (scale > 0)
         count = np.broadcast_to((start[:, None] + node)[:, None, :], weight.shape)
@@ -330,8 +403,12 @@ class Convolution:
             found = found.rows_as_one(len(a)).fewer()
         return found, error
 
-    def _blurred(self, weight: FloatArray, count: FloatArray, other: FloatArray, concentration: FloatArray) -> float:
-        """What the lattice may cost where all other counts together are near 0, where theirs is a steep law."""
+    def _blurred(
+        self, weight: FloatArray, count: FloatArray, other: FloatArray, concentration: FloatArray
+    ) -> float:
+        """What the lattice may cost where all other counts together are near 0, where theirs is a
+        steep law.
+        """
         near = (other < NEAR * self.spacing) & (concentration < 1)[:, None, None]
         held = (weight * near).sum(axis=(1, 2))
         if self.total.size > 1:
@@ -341,9 +418,14 @@ class Convolution:
         return float((held / np.maximum(sd, 1.0)).max())
 
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """Draws of the counts, (size, K): one category after the other, given the sum of those that are left."""
-        spread = (self.mass * (self.node - (self.mass * self.node).sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
-        order = np.argsort(-spread)  # the widest is what is left at the end, so that the law of what is left is smooth
+        """Draws of the counts, (size, K): one category after the other, given the sum of those that
+        are left.
+        """
+        spread = (
+            self.mass * (self.node - (self.mass * self.node).sum(axis=1, keepdims=True)) ** 2
+        ).sum(axis=1)
+        # the widest is what is left at the end, so that the law of what is left is smooth
+        order = np.argsort(-spread)
         share = np.exp(self.log_weight - self.log_weight.max())
         left = rng.choice(self.total, size, p=share / share.sum())
         if not self.exact and self.total.size > 1:
@@ -358,16 +440,21 @@ class Convolution:
         out[:, order[0]] = left
         return np.maximum(self.start + out, 0.0)
 
-    def _given(self, j: int, law: FloatArray, left: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _given(
+        self, j: int, law: FloatArray, left: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
         """Draws of one count given its sum with others of the given law.
 
-        Proposals are from f_j with a tilt of the slope that the law has there, one for each of some groups of sums.
+        Proposals are from f_j with a tilt of the slope that the law has there, one for each of some
+        groups of sums.
         """
         node, mass = self.node[j], self.mass[j]
         tilts = TILTS if len(self.a) <= 2 * BLOCK else OF_MANY_TILTS
         rank = np.argsort(np.argsort(left))
         group = rank * tilts // left.size
-        middle = np.sort(left)[np.minimum((np.arange(tilts) * 2 + 1) * left.size // (2 * tilts), left.size - 1)]
+        middle = np.sort(left)[
+            np.minimum((np.arange(tilts) * 2 + 1) * left.size // (2 * tilts), left.size - 1)
+        ]
         mean = float(mass @ node)
         reach = max(float(np.sqrt(mass @ (node - mean) ** 2)), self.spacing)
         with np.errstate(all="ignore"):
@@ -378,7 +465,9 @@ class Convolution:
             table = np.exp(table - table.max(axis=1, keepdims=True))
             cumulative = np.cumsum(table, axis=1)
             cumulative /= cumulative[:, -1:]
-        bound = np.array([self._most(law, left[group == g], node, tilt[g], middle[g]) for g in range(tilts)])
+        bound = np.array(
+            [self._most(law, left[group == g], node, tilt[g], middle[g]) for g in range(tilts)]
+        )
         picked = np.full(left.size, -1)
         open_rows = np.arange(left.size)
         stacked = (cumulative + np.arange(tilts)[:, None]).ravel()
@@ -388,7 +477,9 @@ class Convolution:
             tried = np.minimum(found - here * node.size, node.size - 1)
             rest = left[open_rows] - node[tried]
             with np.errstate(all="ignore"):
-                gain = np.log(self._law(law, rest)) - tilt[here] * (rest - middle[here]) - bound[here]
+                gain = (
+                    np.log(self._law(law, rest)) - tilt[here] * (rest - middle[here]) - bound[here]
+                )
             good = np.log(rng.random(open_rows.size)) < gain
             picked[open_rows[good]] = tried[good]
             open_rows = open_rows[~good]
@@ -405,8 +496,12 @@ class Convolution:
     def _law(self, law: FloatArray, total: FloatArray) -> FloatArray:
         return np.asarray(np.where(total > -self.spacing, self.at(law[None], total[None])[0], 0.0))
 
-    def _most(self, law: FloatArray, left: FloatArray, node: FloatArray, tilt: float, middle: float) -> float:
-        """log of the most that the law, with the tilt taken off, is at what any of the sums may leave."""
+    def _most(
+        self, law: FloatArray, left: FloatArray, node: FloatArray, tilt: float, middle: float
+    ) -> float:
+        """log of the most that the law, with the tilt taken off, is at what any of the sums may
+        leave.
+        """
         if left.size == 0:
             return 0.0
         low, high = max(left.min() - node.max(), -self.spacing), left.max() - node.min()
@@ -433,7 +528,9 @@ def _padded(values: FloatArray, size: int) -> FloatArray:
 
 
 def _spread(edge: FloatArray, mass: FloatArray, spacing: float, length: int) -> FloatArray:
-    """The mass of bins, even within each, on a cyclic lattice: shared by the two points beside it, so that its mean stays."""
+    """The mass of bins, even within each, on a cyclic lattice: shared by the two points beside it,
+    so that its mean stays.
+    """
     below = np.concatenate([[0.0], np.cumsum(mass)])
     twice = np.concatenate([[0.0], np.cumsum((below[1:] + below[:-1]) / 2 * np.diff(edge))])
     k = np.arange(math.floor(edge[0] / spacing) - 1, math.ceil(edge[-1] / spacing) + 2)
@@ -441,10 +538,14 @@ def _spread(edge: FloatArray, mass: FloatArray, spacing: float, length: int) -> 
     i = np.clip(np.searchsorted(edge, x, side="right") - 1, 0, mass.size - 1)
     into, width = np.clip(x - edge[i], 0.0, None), edge[i + 1] - edge[i]
     inside = np.minimum(into, width)
-    part = below[i] * inside + np.divide(mass[i] * inside**2, 2 * width, out=np.zeros(x.size), where=width > 0)
+    part = below[i] * inside + np.divide(
+        mass[i] * inside**2, 2 * width, out=np.zeros(x.size), where=width > 0
+    )
     integral = twice[i] + part + (into - inside) * below[-1]
     shared = np.diff(integral, 2) / spacing
-    return np.asarray(np.bincount(np.mod(k[1:-1], length), np.maximum(shared, 0.0), length), dtype=np.float64)
+    return np.asarray(
+        np.bincount(np.mod(k[1:-1], length), np.maximum(shared, 0.0), length), dtype=np.float64
+    )
 
 
 def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convolution:
@@ -470,7 +571,14 @@ def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convol
     else:
         spacing = max(need / longest, 1.0 + 1e-9)
         fine = np.maximum(np.sqrt(found.variance), 4.0) / 8
-        edge = np.round(_ladders(found.anchor, fine, low, high + 1, FINE if k <= 2 * BLOCK else OF_MANY_FINE)) - low[:, None]
+        edge = (
+            np.round(
+                _ladders(
+                    found.anchor, fine, low, high + 1, FINE if k <= 2 * BLOCK else OF_MANY_FINE
+                )
+            )
+            - low[:, None]
+        )
         edge[:, -1] = size
     width = np.diff(edge, axis=1)
     node = (edge[:, :-1] + edge[:, 1:] - 1) / 2
@@ -481,7 +589,9 @@ def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convol
     length = int(fft.next_fast_len(math.ceil(need / spacing), real=True))
     start = found.anchor + low
     about = float(((mass * node).sum(axis=1)).sum())
-    made = Convolution(factors.a, start, node, width, mass, spacing, length, np.array([about]), np.zeros(1))
+    made = Convolution(
+        factors.a, start, node, width, mass, spacing, length, np.array([about]), np.zeros(1)
+    )
     if n is not None:
         exactly = float(int(n) - anchors - sum(int(one) for one in low))
         return replace(made, total=np.array([exactly]))
@@ -490,7 +600,9 @@ def convolve(factors: Factors, n: float | None, n_prior: Prior | None) -> Convol
 
 
 def _chernoff(made: Convolution, total: FloatArray) -> FloatArray:
-    """No sum is likelier than this, in the log: a weight that varies widely must not raise the transform's rounding."""
+    """No sum is likelier than this, in the log: a weight that varies widely must not raise the
+    transform's rounding.
+    """
     mean = (made.mass * made.node).sum(axis=1, keepdims=True)
     sd = math.sqrt((made.mass * (made.node - mean) ** 2).sum())
     bound = np.zeros(total.shape)
@@ -502,7 +614,9 @@ def _chernoff(made: Convolution, total: FloatArray) -> FloatArray:
     return bound
 
 
-def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> tuple[FloatArray, FloatArray]:
+def _totals(
+    made: Convolution, weight: LogWeight, tilt: float, about: float
+) -> tuple[FloatArray, FloatArray]:
     """The sums that matter where n is not public, and their weights."""
     k = len(made.a)
     product = np.ones(made.length // 2 + 1, dtype=np.complex128)
@@ -516,7 +630,9 @@ def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> 
     if not made.exact:
         n = np.maximum(n, made.spacing / 2)  # the first cell is more than 0
     with np.errstate(all="ignore"):
-        log_law = np.minimum(np.log(np.where(held > FLOOR * held.max(), held, 0.0)), _chernoff(made, total))
+        log_law = np.minimum(
+            np.log(np.where(held > FLOOR * held.max(), held, 0.0)), _chernoff(made, total)
+        )
         log_weight = log_law + weight(n) - tilt * (total - about)
     log_weight = np.nan_to_num(log_weight - np.nanmax(log_weight), nan=-np.inf)
     within = np.flatnonzero(log_weight > -MATTERS)
@@ -530,14 +646,20 @@ def _totals(made: Convolution, weight: LogWeight, tilt: float, about: float) -> 
 
 
 def solve(evidence: Evidence, concentration: FloatArray) -> tuple[Convolution, Betas, float]:
-    """The one group of the evidence: its counts, the law of each probability, and the error of that."""
+    """The one group of the evidence: its counts, the law of each probability, and the error of
+    that.
+    """
     n = float(evidence.n[0]) if evidence.public else None
     step = np.full(1, float(evidence.block))
     shape = concentration.shape
     factors = Factors(
-        evidence.y[0], np.broadcast_to(evidence.scale[0], shape), np.broadcast_to(step, shape), concentration, evidence.gaussian,
+        evidence.y[0],
+        np.broadcast_to(evidence.scale[0], shape),
+        np.broadcast_to(step, shape),
+        concentration,
+        evidence.gaussian,
         math.inf if n is None else n,
-    )  # fmt: skip
+    )
     made = convolve(factors, n, evidence.n_prior)
     betas, error = made.betas()
     if not made.exact:

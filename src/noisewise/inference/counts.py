@@ -1,14 +1,21 @@
-"""Exact posterior of a categorical's probabilities from several releases: a Markov chain over the true counts.
+"""Exact posterior of a categorical's probabilities from several releases: a Markov chain over the
+true counts.
 
   p(s | y) proportional to prod_j Gamma(a_j + s_j)/s_j! noise(y_j - s_j)   on   sum s = n.
-A sweep pairs the categories at random. Within a pair the total is fixed and one count is slice-sampled on the whole
-numbers; then both are proposed afresh from their Beta-binomial prior and accepted on the ratio of the noise; where
-concentrations are small, a count also walks in its logarithm, and each such category meets one of the largest. All pairs
-and chains move at once. What is reported comes from the mixture of Dirichlet(a + s) over the sweeps. Given the counts of
-other releases about the same probabilities, those of one have the prior Dirichlet(a + their sum): they take turns.
+A sweep pairs the categories at random. Within a pair the total is fixed and one count is
+slice-sampled on the whole
+numbers; then both are proposed afresh from their Beta-binomial prior and accepted on the ratio of
+the noise; where
+concentrations are small, a count also walks in its logarithm, and each such category meets one of
+the largest. All pairs
+and chains move at once. What is reported comes from the mixture of Dirichlet(a + s) over the
+sweeps. Given the counts of
+other releases about the same probabilities, those of one have the prior Dirichlet(a + their sum):
+they take turns.
 
-Where n is not public, p(s) has the factor n! / Gamma(A + n), A the sum of a: (n + A)/Gamma(A) times the integral of
-u^n (1 - u)^(A - 1) over u in [0, 1]. Given u every count moves by itself; n + A and the prior of n decide whether they did.
+Where n is not public, p(s) has the factor n! / Gamma(A + n), A the sum of a: (n + A)/Gamma(A) times
+the integral of u^n (1 - u)^(A - 1) over u in [0, 1]. Given u every count moves by itself; n + A and
+the prior of n decide whether they did.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +39,9 @@ ERROR = 0.01
 UPDATES = 1 << 12
 """Pairs of all chains that move at once; the number of chains follows from it."""
 MOST_WORK = 8 << 20
-"""Densities that are evaluated in all: about two seconds. What is left of the error then stands in the certificate."""
+"""Densities that are evaluated in all: about two seconds. What is left of the error then stands in
+the certificate.
+"""
 OF_A_MOVE = 6
 """Evaluations that a move takes besides those of its slice."""
 OF_A_ROUND = 256
@@ -80,25 +89,36 @@ def sample(
     n_prior: Prior | None = None,
     alone: Sequence[Begin | None] = (),
 ) -> Chain:
-    """Run until the means are as exact as ERROR asks; each release is its noisy counts, its n if that is public, its noise.
+    """Run until the means are as exact as ERROR asks; each release is its noisy counts, its n if
+    that is public, its noise.
 
-    `alone` draws counts of each release given that one alone. Chains start there: wider apart than the posterior of all.
+    `alone` draws counts of each release given that one alone. Chains start there: wider apart than
+    the posterior of all.
     """
     k = concentration.size
     chains = int(np.clip(UPDATES // (k // 2), 16, 1024))
     about = [max(0.0, float(np.round(y.sum()))) if n is None else n for y, n, _ in released]
-    states = [start(np.tile(y, (chains, 1)), n, concentration, rng) for (y, _, _), n in zip(released, about, strict=True)]
+    states = [
+        start(np.tile(y, (chains, 1)), n, concentration, rng)
+        for (y, _, _), n in zip(released, about, strict=True)
+    ]
 
     for r, begin in enumerate(alone):
         if begin is not None:
             drawn = begin(rng, chains)
-            whole = (drawn == np.floor(drawn)).all(axis=1) & ((released[r][1] is None) | (drawn.sum(axis=1) == about[r]))
+            whole = (drawn == np.floor(drawn)).all(axis=1) & (
+                (released[r][1] is None) | (drawn.sum(axis=1) == about[r])
+            )
             states[r] = np.where(whole[:, None], drawn, states[r])
     work = Work()
 
     def move() -> None:
         for r, (y, n, noise) in enumerate(released):
-            known = concentration if len(states) == 1 else concentration + sum(s for other, s in enumerate(states) if other != r)
+            known = (
+                concentration
+                if len(states) == 1
+                else concentration + sum(s for other, s in enumerate(states) if other != r)
+            )
             states[r] = sweep(states[r], y, known, noise, rng, work)
             if n is None:
                 states[r] = resize(states[r], y, known, noise, rng, n_prior, work)
@@ -122,17 +142,25 @@ def sample(
         if progress is not None:
             progress(min(1.0, (ERROR / max(report.error, 1e-12)) ** 2))
         if report.error < ERROR or work.done >= MOST_WORK:
-            return Chain(report.counts, report.rhat, report.ess, report.autocorrelation * thin, report.error)
+            return Chain(
+                report.counts, report.rhat, report.ess, report.autocorrelation * thin, report.error
+            )
         target = int(max(done * 1.3, done * min(4.0, (report.error / ERROR) ** 2 * 1.1)))
 
 
 def sweep(
-    s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator, work: "Work | None" = None
+    s: FloatArray,
+    y: FloatArray,
+    a: FloatArray,
+    noise: Noise,
+    rng: np.random.Generator,
+    work: "Work | None" = None,
 ) -> FloatArray:
-    """One update of every count; s has shape (chains, K), y and a the same (each chain a problem of its own) or (K,).
+    """One update of every count; s has shape (chains, K), y and a the same (each chain a problem of
+    its own) or (K,).
 
-    Categories of small concentration are mostly near 0, and two of them have nothing to exchange. So each also meets
-    one of the categories whose released counts are the largest.
+    Categories of small concentration are mostly near 0, and two of them have nothing to exchange.
+    So each also meets one of the categories whose released counts are the largest.
     """
     k = y.shape[-1]
     order = rng.permutation(k)
@@ -150,15 +178,22 @@ def sweep(
 
 
 def resize(
-    s: FloatArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator, n_prior: Prior | None,
+    s: FloatArray,
+    y: FloatArray,
+    a: FloatArray,
+    noise: Noise,
+    rng: np.random.Generator,
+    n_prior: Prior | None,
     work: "Work | None" = None,
-) -> FloatArray:  # fmt: skip
+) -> FloatArray:
     """One update of every count and of their sum n, which is not public."""
     n, total = s.sum(axis=1), np.broadcast_to(a, s.shape).sum(axis=1)
     # u given n is Beta(n + 1, A); its logarithm by two gammas, since u is close to 1.
     first, second = rng.standard_gamma(n + 1), rng.standard_gamma(total)
     log_u = -np.log1p(second / first)
-    alone = _Alone(y, a, noise.scales, _steps(noise), log_u[:, None], noise.kind.endswith("gaussian"))
+    alone = _Alone(
+        y, a, noise.scales, _steps(noise), log_u[:, None], noise.kind.endswith("gaussian")
+    )
     alone = alone.each(lambda field: np.broadcast_to(field, s.shape))
     moved = _slice(alone, s, rng, work)
     size = moved.sum(axis=1)
@@ -166,21 +201,36 @@ def resize(
     if n_prior is not None:
         with np.errstate(all="ignore"):
             after, before = (n_prior.log_density(np.maximum(m, 1e-300)[:, None]) for m in (size, n))
-            gain = gain + np.nan_to_num(after - before, nan=np.inf)  # a start that the prior forbids is left at once
+            # a start that the prior forbids is left at once
+            gain = gain + np.nan_to_num(after - before, nan=np.inf)
     return np.where((np.log(rng.random(n.shape)) < gain)[:, None], moved, s)
 
 
 def _update(
-    s: FloatArray, i: IntArray, j: IntArray, y: FloatArray, a: FloatArray, noise: Noise, rng: np.random.Generator,
+    s: FloatArray,
+    i: IntArray,
+    j: IntArray,
+    y: FloatArray,
+    a: FloatArray,
+    noise: Noise,
+    rng: np.random.Generator,
     work: "Work | None",
-) -> FloatArray:  # fmt: skip
+) -> FloatArray:
     """Move the pairs (i, j) of categories, each at its fixed total."""
     total = s[:, i] + s[:, j]
     step = _steps(noise)
     pair = _Pair(
-        y[..., i], y[..., j], a[..., i], a[..., j], noise.scales[i], noise.scales[j], step[i], step[j], total,
+        y[..., i],
+        y[..., j],
+        a[..., i],
+        a[..., j],
+        noise.scales[i],
+        noise.scales[j],
+        step[i],
+        step[j],
+        total,
         noise.kind.endswith("gaussian"),
-    )  # fmt: skip
+    )
     x = _slice(pair, s[:, i], rng, work)
     share = _beta(a[..., i], a[..., j], total.shape, rng)
     fresh = rng.binomial(np.minimum(total, EXACT).astype(np.int64), share).astype(float)
@@ -198,16 +248,24 @@ def noise_of(evidence: Evidence) -> Noise:
     """The noise of the one group of some evidence, with its step."""
     if not evidence.discrete:
         return evidence.noise()
-    return (DiscreteGaussian if evidence.gaussian else DiscreteLaplace)(tuple(evidence.scale[0]), float(evidence.block))
+    return (DiscreteGaussian if evidence.gaussian else DiscreteLaplace)(
+        tuple(evidence.scale[0]), float(evidence.block)
+    )
 
 
 def _steps(noise: Noise) -> FloatArray:
     """To a multiple of what each count was rounded, at least 1, (K,)."""
-    return np.broadcast_to(np.maximum(noise.steps, 1.0), noise.scales.shape) if noise.discrete else np.ones(noise.scales.shape)
+    return (
+        np.broadcast_to(np.maximum(noise.steps, 1.0), noise.scales.shape)
+        if noise.discrete
+        else np.ones(noise.scales.shape)
+    )
 
 
 def rounded(s: FloatArray, step: FloatArray) -> FloatArray:
-    """The counts to which noise was added: on the noise's lattice where that is coarser than the whole numbers."""
+    """The counts to which noise was added: on the noise's lattice where that is coarser than the
+    whole numbers.
+    """
     return s if np.all(step <= 1) else np.where(step > 1, step * np.floor(s / step + 0.5), s)
 
 
@@ -228,8 +286,12 @@ class _Pair:
 
     def _each(self, change: Callable[[FloatArray], FloatArray]) -> "_Pair":
         y1, y2, a1, a2 = map(change, (self.y1, self.y2, self.a1, self.a2))
-        scale1, scale2, step1, step2 = map(change, (self.scale1, self.scale2, self.step1, self.step2))
-        return _Pair(y1, y2, a1, a2, scale1, scale2, step1, step2, change(self.total), self.gaussian)
+        scale1, scale2, step1, step2 = map(
+            change, (self.scale1, self.scale2, self.step1, self.step2)
+        )
+        return _Pair(
+            y1, y2, a1, a2, scale1, scale2, step1, step2, change(self.total), self.gaussian
+        )
 
     def flat(self) -> "_Pair":
         """Every pair of every chain in one row."""
@@ -253,10 +315,16 @@ class _Pair:
         return log_rising(self.a1, x) + log_rising(self.a2, rest)
 
     def highest_prior(self) -> FloatArray:
-        """No count of the pair has a prior above this: it peaks inside if both concentrations exceed 1, else at an end."""
+        """No count of the pair has a prior above this: it peaks inside if both concentrations
+        exceed 1, else at an end.
+        """
         b1, b2 = self.a1 - 1, self.a2 - 1
         inside = (b1 > 0) & (b2 > 0)
-        mode = np.where(inside, (b1 * (self.total + self.a2 / 2) - b2 * self.a1 / 2) / np.where(inside, b1 + b2, 1.0), 0.0)
+        mode = np.where(
+            inside,
+            (b1 * (self.total + self.a2 / 2) - b2 * self.a1 / 2) / np.where(inside, b1 + b2, 1.0),
+            0.0,
+        )
         tried = (np.zeros_like(self.total), self.total, np.clip(mode, 0.0, self.total))
         return np.asarray(np.maximum.reduce([self.prior(x) for x in tried]) + 0.1)
 
@@ -305,16 +373,23 @@ class _Alone:
 
     def bracket(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Whole numbers outside which the slice {log density >= level} cannot lie."""
-        # The weight of x + 1 over that of x is u (a + x)/(x + 1): it rises up to this x, and falls from then on.
-        mode = np.maximum(np.floor((self.a * np.exp(self.log_u) - 1) / -np.expm1(self.log_u)) + 1, 0.0)
+        # The weight of x + 1 over that of x is u (a + x)/(x + 1): it rises up to this x, and falls
+        # from then on.
+        mode = np.maximum(
+            np.floor((self.a * np.exp(self.log_u) - 1) / -np.expm1(self.log_u)) + 1, 0.0
+        )
         highest = self.prior(mode) + 0.1
         most = np.maximum(highest - level, 0.0)
         far = (np.sqrt(2 * most) if self.gaussian else most) * self.scale + self.step / 2
         return np.maximum(np.ceil(self.y - far), 0.0), np.maximum(np.floor(self.y + far), 0.0)
 
 
-def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator, work: "Work | None") -> FloatArray:
-    """Neal's slice sampler with shrinkage, from a bracket that holds the whole slice and depends on its level alone."""
+def _slice(
+    pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator, work: "Work | None"
+) -> FloatArray:
+    """Neal's slice sampler with shrinkage, from a bracket that holds the whole slice and depends on
+    its level alone.
+    """
     level = pair.prior(x) + pair.noise(x) - rng.standard_exponential(x.shape)
     low, high = pair.bracket(level)
     low, high = np.minimum(low, x), np.maximum(high, x)  # rounding
@@ -334,32 +409,54 @@ def _slice(pair: "_Pair | _Alone", x: FloatArray, rng: np.random.Generator, work
         left = tried < start
         low, high = np.where(left, tried + 1, low), np.where(left, high, tried - 1)
         keep = ~good & (low <= high)
-        active, low, high, level, start, here = active[keep], low[keep], high[keep], level[keep], start[keep], here.take(keep)
+        active, low, high, level, start, here = (
+            active[keep],
+            low[keep],
+            high[keep],
+            level[keep],
+            start[keep],
+            here.take(keep),
+        )
     return out.reshape(x.shape)
 
 
 def _stretch(pair: _Pair, x: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """A random walk of log(x + u), u uniform on [0, 1): with a concentration below 1 the prior is nearly flat in it.
+    """A random walk of log(x + u), u uniform on [0, 1): with a concentration below 1 the prior is
+    nearly flat in it.
 
-    The pair (x, u) has the density of x; proposals symmetric in the logarithm are accepted on the ratio of density times x + u.
+    The pair (x, u) has the density of x; proposals symmetric in the logarithm are accepted on the
+    ratio of density times x + u.
     """
     now = x + rng.random(x.shape)
     then = now * np.exp(STRETCH * rng.standard_normal(x.shape))
     proposed = np.floor(np.minimum(then, pair.total + 1))
     possible = proposed <= pair.total
     proposed = np.where(possible, proposed, x)
-    gain = pair.prior(proposed) + pair.noise(proposed) - pair.prior(x) - pair.noise(x) + np.log(then / now)
+    gain = (
+        pair.prior(proposed)
+        + pair.noise(proposed)
+        - pair.prior(x)
+        - pair.noise(x)
+        + np.log(then / now)
+    )
     return np.where(possible & (np.log(rng.random(x.shape)) < gain), proposed, x)
 
 
-def _beta(a1: FloatArray, a2: FloatArray, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+def _beta(
+    a1: FloatArray, a2: FloatArray, shape: tuple[int, ...], rng: np.random.Generator
+) -> FloatArray:
     """Beta(a1, a2) by two log-gammas: small concentrations do not become 0/0."""
-    logs = [np.log(rng.standard_gamma(a + 1, shape)) - rng.standard_exponential(shape) / a for a in (a1, a2)]
+    logs = [
+        np.log(rng.standard_gamma(a + 1, shape)) - rng.standard_exponential(shape) / a
+        for a in (a1, a2)
+    ]
     return np.asarray(special.expit(logs[0] - logs[1]))
 
 
 def start(y: FloatArray, n: float, a: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Chains at y of shape (chains, K): half near the released counts, half from the prior, far apart, so that R-hat can tell."""
+    """Chains at y of shape (chains, K): half near the released counts, half from the prior, far
+    apart, so that R-hat can tell.
+    """
     plausible = np.maximum(y, 0.0) + 1e-9 * (1 + n)
     share = plausible / plausible.sum(axis=1, keepdims=True)
     half = len(y) // 2
@@ -379,7 +476,13 @@ def _report(counts: FloatArray, a: FloatArray) -> Chain:
         return Chain(counts, 1.0, float(counts.shape[0] * counts.shape[1]), 1.0, 0.0)
     result = diagnostics.of(counts[:, :, moving])
     error = mean[:, :, moving].std(axis=(0, 1)) / np.sqrt(result.ess) / sd[moving]
-    return Chain(counts, float(result.rhat.max()), float(result.ess.min()), float(result.autocorrelation.max()), float(error.max()))
+    return Chain(
+        counts,
+        float(result.rhat.max()),
+        float(result.ess.min()),
+        float(result.autocorrelation.max()),
+        float(error.max()),
+    )
 
 
 def betas(counts: FloatArray, a: FloatArray) -> Betas:

@@ -1,4 +1,6 @@
-"""One-dimensional densities read off their grids: means, sds, quantiles and draws of many groups at once."""
+"""One-dimensional densities read off their grids: means, sds, quantiles and draws of many groups at
+once.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,13 +13,17 @@ from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.families.exponential import truncated_unit_exponential
 
 PARTS = 8
-"""Each cell of the grid is cut in this many; the log density is a cubic across the cell and straight on each part."""
+"""Each cell of the grid is cut in this many; the log density is a cubic across the cell and
+straight on each part.
+"""
 CLIFF = 20.0
 """A log density that changes by more from one point to the next is no smooth one there."""
 TAIL = 2 * PARTS
 """The tail's power law is read off its last two cells."""
 STEEPER = 1.25
-"""A tail that seems this much steeper than it can be far out is so; one that seems less steep is not yet at its tail."""
+"""A tail that seems this much steeper than it can be far out is so; one that seems less steep is
+not yet at its tail.
+"""
 NOTICED = 1e-4
 """A tail is looked at if its end holds this share of the moment."""
 SLOW = 0.08
@@ -33,13 +39,23 @@ class Density:
     start: IntArray  # (groups + 1,)
     axis: Axis
     decay: FloatArray | None = None
-    """(groups, 2): how fast the log density falls beyond the last floats of theta below and above; 0 where it does not."""
+    """(groups, 2): how fast the log density falls beyond the last floats of theta below and above;
+    0 where it does not.
+    """
 
     index: FloatArray | None = None
-    """(groups,): far out theta has the density |theta|^-index, or falls faster. None where nothing is known."""
+    """(groups,): far out theta has the density |theta|^-index, or falls faster. None where nothing
+    is known.
+    """
 
     @classmethod
-    def of(cls, grid: Grid, axis: Axis, decay: FloatArray | None = None, index: FloatArray | None = None) -> "Density":
+    def of(
+        cls,
+        grid: Grid,
+        axis: Axis,
+        decay: FloatArray | None = None,
+        index: FloatArray | None = None,
+    ) -> "Density":
         """Interpolate a grid."""
         psi, value, start = _subdivide(grid)
         return cls(psi, value - np.repeat(grid.best, np.diff(start)), start, axis, decay, index)
@@ -60,7 +76,9 @@ class Density:
 
     @cached_property
     def _rise(self) -> FloatArray:
-        """The change of the log density over the part to the right of each point; 0 at the last point of a group."""
+        """The change of the log density over the part to the right of each point; 0 at the last
+        point of a group.
+        """
         rise = np.append(np.diff(self.value), 0.0)
         rise[self.start[1:] - 1] = 0.0
         return np.where(np.abs(rise) < 1e-12, 1e-12, rise)
@@ -73,9 +91,16 @@ class Density:
 
     @cached_property
     def _raw_mass(self) -> FloatArray:
-        """The mass to the right of each point, not normalised. What lies beyond the last float of theta is put at the ends."""
+        """The mass to the right of each point, not normalised. What lies beyond the last float of
+        theta is put at the ends.
+        """
         steep = np.abs(self._rise)  # from the higher end, so that nothing overflows
-        mass = self._width * np.exp(self.value + np.maximum(self._rise, 0.0)) * -np.expm1(-steep) / steep
+        mass = (
+            self._width
+            * np.exp(self.value + np.maximum(self._rise, 0.0))
+            * -np.expm1(-steep)
+            / steep
+        )
         if self.decay is None:
             return mass
         low, high = self.axis.range
@@ -104,16 +129,22 @@ class Density:
         return np.asarray(total[:-1] - np.repeat(total[self.start[:-1]], np.diff(self.start)))
 
     def _points(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Two points of every part with half its mass each, which have the part's mean and variance of psi; and that mass."""
+        """Two points of every part with half its mass each, which have the part's mean and variance
+        of psi; and that mass.
+        """
         steep = np.abs(self._rise)
-        mean, variance = (moment / steep**k for k, moment in enumerate(truncated_unit_exponential(steep), 1))
+        mean, variance = (
+            moment / steep**k for k, moment in enumerate(truncated_unit_exponential(steep), 1)
+        )
         mean = np.where(self._rise > 0, 1 - mean, mean)
         ends = np.clip([mean - np.sqrt(variance), mean + np.sqrt(variance)], 0.0, 1.0)
         return [(self.axis.theta(self.psi + x * self._width), self._mass / 2) for x in ends]
 
     @cached_property
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """Mean and sd of theta, each (groups,); infinite where the tail is so heavy that there is none."""
+        """Mean and sd of theta, each (groups,); infinite where the tail is so heavy that there is
+        none.
+        """
         points = self._points()
         # About the median, so that a far centre does not cost digits.
         centre = self.quantile(np.array([0.5]))[:, 0]
@@ -124,14 +155,22 @@ class Density:
         more = [self._beyond(centre, power, inside) for power, inside in ((1, size), (2, second))]
         with np.errstate(all="ignore"):  # infinite where there is no such moment
             shift, square = first + more[0], second + more[1]
-            spread = np.add.reduceat(sum(mass * (x - shift[self._group]) ** 2 for x, mass in away), self.start[:-1])
-            sd = np.where(np.isfinite(square), np.sqrt(np.maximum(spread + more[1] - more[0] ** 2, 0.0)), np.inf)
-            lost = np.isnan(first + second + centre)  # numbers out of reach, which no heavy tail explains
+            spread = np.add.reduceat(
+                sum(mass * (x - shift[self._group]) ** 2 for x, mass in away), self.start[:-1]
+            )
+            sd = np.where(
+                np.isfinite(square),
+                np.sqrt(np.maximum(spread + more[1] - more[0] ** 2, 0.0)),
+                np.inf,
+            )
+            # numbers out of reach, which no heavy tail explains
+            lost = np.isnan(first + second + centre)
             mean = np.where(np.isfinite(shift), centre + shift, np.inf)
         return np.where(lost, np.nan, mean), np.where(lost, np.nan, sd)
 
     def _beyond(self, centre: FloatArray, power: int, inside: FloatArray) -> FloatArray:
-        """What the tails beyond the grid add to E (theta - centre)^power, each taken for a power law; infinite if it diverges.
+        """What the tails beyond the grid add to E (theta - centre)^power, each taken for a power
+        law; infinite if it diverges.
 
         A tail counts only if what is left at its end could matter for the moment `inside`.
         """
@@ -141,15 +180,21 @@ class Density:
                 continue
             before = np.clip(last - int(sign) * TAIL, self.start[:-1], self.start[1:] - 1)
             far, near = (np.abs(self.axis.theta(self.psi[at]) - centre) for at in (last, before))
-            height = [np.exp(self.log_density[at] - self.axis.log_jacobian(self.psi[at])) for at in (last, before)]
+            height = [
+                np.exp(self.log_density[at] - self.axis.log_jacobian(self.psi[at]))
+                for at in (last, before)
+            ]
             with np.errstate(all="ignore"):
-                index = np.log(height[1] / height[0]) / np.log(far / near)  # as it seems at the end of the grid
+                # as it seems at the end of the grid
+                index = np.log(height[1] / height[0]) / np.log(far / near)
                 if self.index is not None:  # the end of a grid is a little steeper than the tail
                     index = np.where(index > STEEPER * self.index, index, self.index)
                 left = height[0] * far ** (power + 1)
                 matters = left > NOTICED * np.abs(inside)
                 found = np.where(index > power + 1 + SLOW, left / (index - power - 1), np.inf)
-            found = np.where(matters & (far > near), np.nan_to_num(found, nan=0.0, posinf=np.inf), 0.0)
+            found = np.where(
+                matters & (far > near), np.nan_to_num(found, nan=0.0, posinf=np.inf), 0.0
+            )
             out = out + (sign**power) * found
         return np.nan_to_num(out, nan=np.inf, posinf=np.inf, neginf=np.inf)
 
@@ -165,15 +210,22 @@ class Density:
     def cdf(self, theta: FloatArray) -> FloatArray:
         """P(parameter <= theta) in each group, for theta of shape (groups,)."""
         psi = self.axis.psi(theta)
-        low, high = self.start[:-1].copy(), self.start[1:] - 1  # bisection for the part that holds psi
+        # bisection for the part that holds psi
+        low, high = self.start[:-1].copy(), self.start[1:] - 1
         while np.any(high - low > 1):
             middle = (low + high) // 2
             right = self.psi[middle] <= psi
             low, high = np.where(right, middle, low), np.where(right, high, middle)
-        x = np.clip((psi - self.psi[low]) / np.where(self._width[low] > 0, self._width[low], 1.0), 0.0, 1.0)
+        x = np.clip(
+            (psi - self.psi[low]) / np.where(self._width[low] > 0, self._width[low], 1.0), 0.0, 1.0
+        )
         rise = self._rise[low]
         share = np.expm1(x * np.minimum(rise, 1.0)) / np.expm1(np.minimum(rise, 1.0))
-        steep = np.exp((x - 1) * np.maximum(rise, 1.0)) * np.expm1(-x * np.maximum(rise, 1.0)) / np.expm1(-np.maximum(rise, 1.0))
+        steep = (
+            np.exp((x - 1) * np.maximum(rise, 1.0))
+            * np.expm1(-x * np.maximum(rise, 1.0))
+            / np.expm1(-np.maximum(rise, 1.0))
+        )
         mass = self._cumulative[low] + self._mass[low] * np.where(rise < 1, share, steep)
         return np.asarray(mass)
 
@@ -183,16 +235,23 @@ class Density:
         theta = self.axis.theta(self.psi[rows])
         low, high = self.quantile(np.array([tail, 1 - tail]))[group]
         keep = (theta >= low) & (theta <= high)
-        return theta[keep], np.exp(self.log_density[rows] - self.axis.log_jacobian(self.psi[rows]))[keep]
+        return theta[keep], np.exp(self.log_density[rows] - self.axis.log_jacobian(self.psi[rows]))[
+            keep
+        ]
 
     def peaks(self, group: int, least: float = 0.005) -> int:
-        """Runs of high density, each of mass at least `least`, between which it falls to a third of the lower peak."""
+        """Runs of high density, each of mass at least `least`, between which it falls to a third of
+        the lower peak.
+        """
         rows = slice(self.start[group], self.start[group + 1])
         value, mass = self.value[rows], self._mass[rows]
         count, start = 1, 0
         while True:
             # The deepest valley, as seen from the highest points on either side of it.
-            left, right = np.maximum.accumulate(value[start:]), np.maximum.accumulate(value[start:][::-1])[::-1]
+            left, right = (
+                np.maximum.accumulate(value[start:]),
+                np.maximum.accumulate(value[start:][::-1])[::-1],
+            )
             depth = np.minimum(left, right) - value[start:]
             valley = int(np.argmax(depth > np.log(3)))
             if not depth[valley] > np.log(3):
@@ -207,13 +266,19 @@ class Density:
         total = self._cumulative[self.start[1:] - 1] + self._mass[self.start[1:] - 1]
         # One search over all groups: group + cdf increases throughout.
         ladder = self._group + np.minimum(self._cumulative / total[self._group], 1 - 1e-13)
-        i = np.clip(np.searchsorted(ladder, group + q, side="right") - 1, self.start[group], self.start[group + 1] - 1)
+        i = np.clip(
+            np.searchsorted(ladder, group + q, side="right") - 1,
+            self.start[group],
+            self.start[group + 1] - 1,
+        )
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.clip((q * total[group] - self._cumulative[i]) / self._mass[i], 0.0, 1.0)
         share = np.where(self._mass[i] > 0, share, 0.0)
         rise = self._rise[i]
         with np.errstate(divide="ignore"):  # a share of 0 is at the part's start
-            steep = 1 + np.log(share - (share - 1) * np.exp(-np.maximum(rise, 1.0))) / np.maximum(rise, 1.0)
+            steep = 1 + np.log(share - (share - 1) * np.exp(-np.maximum(rise, 1.0))) / np.maximum(
+                rise, 1.0
+            )
         x = np.where(rise < 1, np.log1p(share * np.expm1(np.minimum(rise, 1.0))) / rise, steep)
         return self.axis.theta(self.psi[i] + np.clip(x, 0.0, 1.0) * self._width[i])
 
@@ -224,15 +289,19 @@ def distance(one: Density, other: Density) -> FloatArray:
 
 
 def _subdivide(grid: Grid) -> tuple[FloatArray, FloatArray, IntArray]:
-    """Points of the cells' parts, the log density by cubic Hermite interpolation with parabolic slopes."""
+    """Points of the cells' parts, the log density by cubic Hermite interpolation with parabolic
+    slopes.
+    """
     psi, value = grid.psi, grid.value
     width, rise = np.diff(psi), np.diff(value)
     between = grid.start[1:-1] - 1
     width[between] = 1.0
     slope = rise / width
-    at = np.empty(psi.shape)  # the slope at each point: that of the parabola through it and its neighbours
+    # the slope at each point: that of the parabola through it and its neighbours
+    at = np.empty(psi.shape)
     at[1:-1] = (slope[:-1] * width[1:] + slope[1:] * width[:-1]) / (width[1:] + width[:-1])
-    cliff = np.abs(rise) > CLIFF  # next to a cut or a point far below: straight is safer than a cubic, there and beside it
+    # next to a cut or a point far below: straight is safer than a cubic, there and beside it
+    cliff = np.abs(rise) > CLIFF
     beside = np.flatnonzero(cliff[:-1] != cliff[1:])
     at[beside + 1] = np.where(cliff[beside], slope[beside + 1], slope[beside])
     first, last = grid.start[:-1], grid.start[1:] - 1

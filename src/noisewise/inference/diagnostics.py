@@ -1,7 +1,8 @@
 """How well chains have mixed: R-hat, effective sample size and autocorrelation time.
 
-Split R-hat and the effective sample size by Geyer's initial monotone sequence over split chains (Vehtari et al. 2021,
-without rank-normalisation, since all that is reported here are means of bounded quantities).
+Split R-hat and the effective sample size by Geyer's initial monotone sequence over split chains
+(Vehtari et al. 2021, without rank-normalisation, since all that is reported here are means of
+bounded quantities).
 """
 
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ class Diagnostics:
 def of(draws: FloatArray) -> Diagnostics:
     """Diagnose draws of shape (steps, chains, quantities)."""
     half = draws.shape[0] // 2
-    split = np.concatenate([draws[:half], draws[half : 2 * half]], axis=1)  # (half, 2 chains, quantities)
+    # (half, 2 chains, quantities)
+    split = np.concatenate([draws[:half], draws[half : 2 * half]], axis=1)
     steps, chains, _ = split.shape
     means, variances = split.mean(axis=0), split.var(axis=0, ddof=1)
     within = variances.mean(axis=0)

@@ -1,8 +1,9 @@
-"""How much numerical work a posterior may take: counted, not timed, so that every machine gives the same answer.
+"""How much numerical work a posterior may take: counted, not timed, so that every machine gives the
+same answer.
 
-A solver sets a limit; the likelihoods report their work. A refinement that has a cruder answer at hand stops when the
-limit is reached and says how far off it may be; work that cannot go on without more raises `TooMuchWork`, and the next
-method serves.
+A solver sets a limit; the likelihoods report their work. A refinement that has a cruder answer at
+hand stops when the limit is reached and says how far off it may be; work that cannot go on without
+more raises `TooMuchWork`, and the next method serves.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,6 @@
-"""What releases say about theta: the likelihood of their noisy statistics, collapsed or exact, for many groups at once."""
+"""What releases say about theta: the likelihood of their noisy statistics, collapsed or exact, for
+many groups at once.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +22,9 @@ from noisewise.model.priors import Prior
 ORDERS = (32, 64, 128, 256, 512)
 """Quadrature nodes on either side of the peak: more where the likelihood needs more harmonics."""
 MOST_RECORDS = 2.0**46
-"""With more, n times a rounding error is no small number any more, and a characteristic function has no n-th power."""
+"""With more, n times a rounding error is no small number any more, and a characteristic function
+has no n-th power.
+"""
 FEW, FEW_ORDER = 3, 256
 """So few records hardly smooth the noise's kink, and their integral needs more nodes."""
 PIECE = 1 << 13
@@ -44,7 +48,8 @@ class Evidence:
     standardised: bool
     gaussian: bool
     discrete: bool
-    steps: FloatArray | None  # (d,): the spacing of a statistic that must be taken as a lattice; None if continuous
+    steps: FloatArray | None
+    """(d,): the spacing of a statistic that must be taken as a lattice; None if continuous."""
     block: int  # a sum of whole numbers is itself rounded to a multiple of this; 1 if not
     n: FloatArray  # (groups,); where it is not public, about what it is
     y: FloatArray  # (groups, d)
@@ -62,12 +67,24 @@ class Evidence:
 
     def take(self, rows: "slice | IntArray") -> "Evidence":
         """Some of the groups."""
-        shared = (self.family, self.bounds, self.standardised, self.gaussian, self.discrete, self.steps, self.block)
+        shared = (
+            self.family,
+            self.bounds,
+            self.standardised,
+            self.gaussian,
+            self.discrete,
+            self.steps,
+            self.block,
+        )
         count = None if self.count is None else self.count.take(rows)
-        return Evidence(*shared, self.n[rows], self.y[rows], self.scale[rows], self.public, count, self.n_prior)
+        return Evidence(
+            *shared, self.n[rows], self.y[rows], self.scale[rows], self.public, count, self.n_prior
+        )
 
     def noise(self, group: int = 0) -> Noise:
-        """The noise of one group, continuous: on whole numbers it has the same shape as discrete noise."""
+        """The noise of one group, continuous: on whole numbers it has the same shape as discrete
+        noise.
+        """
         return (Gaussian if self.gaussian else Laplace)(tuple(self.scale[group]))
 
     def units(self, theta: FloatArray) -> tuple[FloatArray, Bounds | None]:
@@ -75,11 +92,14 @@ class Evidence:
         if not self.standardised:
             return theta, self.bounds
         assert self.bounds is not None
-        return self.family.standardise(theta, self.bounds), Bounds(-1, 1, outside=self.bounds.outside)
+        return self.family.standardise(theta, self.bounds), Bounds(
+            -1, 1, outside=self.bounds.outside
+        )
 
     def moments(self, theta: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
         """Mean and covariance of one record's t^."""
-        with np.errstate(all="ignore"):  # thetas far out, where nothing is representable: NaN counts as impossible
+        # thetas far out, where nothing is representable: NaN counts as impossible
+        with np.errstate(all="ignore"):
             if self.rounds_records and method != "rough":
                 return self._rounded_moments(theta)
             return released_moments(self.family, *self.units(theta), method)
@@ -122,13 +142,17 @@ class Evidence:
     def _summed(
         self, mean: FloatArray, covariance: FloatArray, group: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """The collapsed likelihood summed over n; n at the nodes, their log weights, and the log likelihood there."""
+        """The collapsed likelihood summed over n; n at the nodes, their log weights, and the log
+        likelihood there.
+        """
         assert self.count is not None
         n, log_weight = self.count.nodes(*self._seen(mean, covariance, group), group)
         value = self._collapsed_at(n, mean, covariance, group)
         return unknown_count.log_sum(value, log_weight), n, log_weight, value
 
-    def _seen(self, mean: FloatArray, covariance: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray]:
+    def _seen(
+        self, mean: FloatArray, covariance: FloatArray, group: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
         """Where the statistics see n, and how sharply, (batch, d) each."""
         variance = np.maximum(np.einsum("bdd->bd", covariance), 0.0)
         with np.errstate(all="ignore"):
@@ -136,26 +160,39 @@ class Evidence:
             width = (np.sqrt(np.maximum(peak, 1.0) * variance) + self.scale[group]) / np.abs(mean)
         return peak, width
 
-    def _collapsed(self, n: FloatArray, mean: FloatArray, covariance: FloatArray, group: IntArray) -> FloatArray:
+    def _collapsed(
+        self, n: FloatArray, mean: FloatArray, covariance: FloatArray, group: IntArray
+    ) -> FloatArray:
         spread = n[:, None, None] * covariance
         if self.block > 1:  # what rounding adds, about
-            mean, spread = n[:, None] * mean + (1 - self.block % 2) / 2, spread + (self.block**2 - 1) / 12
+            mean, spread = (
+                n[:, None] * mean + (1 - self.block % 2) / 2,
+                spread + (self.block**2 - 1) / 12,
+            )
         else:
             mean = n[:, None] * mean
-        return collapsed.log_likelihood(mean, spread, self.y[group], self.scale[group], self.gaussian)
+        return collapsed.log_likelihood(
+            mean, spread, self.y[group], self.scale[group], self.gaussian
+        )
 
-    def _collapsed_at(self, n: FloatArray, mean: FloatArray, covariance: FloatArray, group: IntArray) -> FloatArray:
+    def _collapsed_at(
+        self, n: FloatArray, mean: FloatArray, covariance: FloatArray, group: IntArray
+    ) -> FloatArray:
         """At every n of (batch, sizes)."""
         out = np.empty(n.shape)
         size = max(1, MOST_SIZES // n.shape[1])
         for start in range(0, len(n), size):
             part = slice(start, start + size)
             rows = np.repeat(np.arange(len(n))[part], n.shape[1])
-            out[part] = self._collapsed(n[part].ravel(), mean[rows], covariance[rows], group[rows]).reshape(-1, n.shape[1])
+            out[part] = self._collapsed(
+                n[part].ravel(), mean[rows], covariance[rows], group[rows]
+            ).reshape(-1, n.shape[1])
         return out
 
     def pilot(self, theta: FloatArray, group: IntArray) -> FloatArray:
-        """As collapsed, with the statistics taken as independent: cheap, and with the right tails."""
+        """As collapsed, with the statistics taken as independent: cheap, and with the
+        right tails.
+        """
         if self.gaussian or self.dimension == 1:
             return self.collapsed(theta, group)
         mean, covariance = self.moments(theta, "rough")
@@ -164,17 +201,28 @@ class Evidence:
         n = self.n[group][:, None]
         if self.count is not None:
             n, log_weight = self.count.nodes(*self._seen(mean, covariance, group), group)
-        z, scale = self.y[group][:, None, :] - n[:, :, None] * mean[:, None, :], self.scale[group][:, None, :]
+        z, scale = (
+            self.y[group][:, None, :] - n[:, :, None] * mean[:, None, :],
+            self.scale[group][:, None, :],
+        )
         with np.errstate(all="ignore"):
-            value = collapsed.normal_laplace(z, n[:, :, None] * variance[:, None, :], scale).sum(axis=2)
+            value = collapsed.normal_laplace(z, n[:, :, None] * variance[:, None, :], scale).sum(
+                axis=2
+            )
         if log_weight is not None:
             return unknown_count.log_sum(value, log_weight)
         return np.where(self.n[group] > 0, value[:, 0], 0.0)
 
     def exact(
-        self, theta: FloatArray, group: IntArray, slack: FloatArray | None = None, least_order: int = 0
+        self,
+        theta: FloatArray,
+        group: IntArray,
+        slack: FloatArray | None = None,
+        least_order: int = 0,
     ) -> tuple[FloatArray, FloatArray]:
-        """log p(y | theta) without approximation, and its relative numerical error; `slack` times the usual one will do."""
+        """log p(y | theta) without approximation, and its relative numerical error; `slack` times
+        the usual one will do.
+        """
         slack = np.ones(len(theta)) if slack is None else slack
         if self.count is None:
             return self._exact_given(theta, group, self.n[group], slack, least_order)
@@ -199,22 +247,38 @@ class Evidence:
         if huge.size:
             value[huge], error[huge] = self._of_very_many(theta[huge], group[huge], n[huge])
         tolerance = (fourier if self.dimension == 1 else plane).TOLERANCE * slack
-        least = np.where(n <= FEW, max(least_order, FEW_ORDER if self.dimension == 1 else ORDERS[2]), least_order)
+        least = np.where(
+            n <= FEW, max(least_order, FEW_ORDER if self.dimension == 1 else ORDERS[2]), least_order
+        )
         todo = np.flatnonzero((n > 0) & (n <= MOST_RECORDS))
         for order in ORDERS if self.dimension == 1 else ORDERS[:3]:
             now, later = todo[least[todo] <= order], todo[least[todo] > order]
             for start in range(0, now.size, PIECE):
                 rows = now[start : start + PIECE]
-                with np.errstate(all="ignore"):  # a theta so far out that nothing is representable has no likelihood
-                    found, rest = self._exact(theta[rows], group[rows], n[rows], order, tolerance[rows])
-                value[rows], error[rows] = np.where(np.isnan(found), -np.inf, found), np.where(np.isnan(found), 0.0, rest)
-            todo = later if self.steps is not None else np.concatenate([now[error[now] > tolerance[now]], later])
+                # a theta so far out that nothing is representable has no likelihood
+                with np.errstate(all="ignore"):
+                    found, rest = self._exact(
+                        theta[rows], group[rows], n[rows], order, tolerance[rows]
+                    )
+                value[rows], error[rows] = (
+                    np.where(np.isnan(found), -np.inf, found),
+                    np.where(np.isnan(found), 0.0, rest),
+                )
+            todo = (
+                later
+                if self.steps is not None
+                else np.concatenate([now[error[now] > tolerance[now]], later])
+            )
             if todo.size == 0:
                 break
         return value, error
 
-    def _of_very_many(self, theta: FloatArray, group: IntArray, n: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The normal approximation, which is no approximation where many records fall anywhere but in one place."""
+    def _of_very_many(
+        self, theta: FloatArray, group: IntArray, n: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """The normal approximation, which is no approximation where many records fall anywhere but
+        in one place.
+        """
         mean, covariance = self.moments(theta)
         t = _statistics_over(self.family, *self.units(theta[:1])[1:])
         spread = np.einsum("bdd->bd", covariance) / np.maximum(np.abs(t).max(axis=0), 1e-300) ** 2
@@ -232,13 +296,25 @@ class Evidence:
             law = record_law(self.family, *self.units(theta), order)
             law = law if self.steps is None else on_lattice(law, unit)
         sums = fourier.Sums(
-            n, self.y[group] / unit, self.scale[group] / unit, self.gaussian, self.steps is not None, self.discrete, self.block
+            n,
+            self.y[group] / unit,
+            self.scale[group] / unit,
+            self.gaussian,
+            self.steps is not None,
+            self.discrete,
+            self.block,
         )
-        return fourier.log_likelihood(law, sums) if self.dimension == 1 else plane.log_likelihood(law, sums, tolerance)
+        return (
+            fourier.log_likelihood(law, sums)
+            if self.dimension == 1
+            else plane.log_likelihood(law, sums, tolerance)
+        )
 
 
 def gather(releases: Sequence[Release], n_prior: Prior | None = None) -> Evidence:
-    """One group for each release; they must be alike in `likeness`. Where n is not public, its prior is n_prior, or flat."""
+    """One group for each release; they must be alike in `likeness`. Where n is not public, its
+    prior is n_prior, or flat.
+    """
     first = releases[0]
     d = first.family.dimension
     n = np.array([_about(release) for release in releases], dtype=float)
@@ -251,19 +327,31 @@ def gather(releases: Sequence[Release], n_prior: Prior | None = None) -> Evidenc
         off = np.abs(y / spacing - np.round(y / spacing)) > 1e-6
         if off.any():
             raise UnsupportedCombination(
-                f"the statistic {y[off][0]:g} is no multiple of the noise's step {spacing[0]:g}: no release is so; check it."
+                f"the statistic {y[off][0]:g} is no multiple of the noise's step {spacing[0]:g}: "
+                "no release is so; check it."
             )
     standardised = first.coordinates == "standardised"
     block = _block(first)
     count = _count(releases, n_prior)
-    shared = (first.family, first.bounds, standardised, gaussian, first.noise.discrete, steps, block)
+    shared = (
+        first.family,
+        first.bounds,
+        standardised,
+        gaussian,
+        first.noise.discrete,
+        steps,
+        block,
+    )
     return Evidence(*shared, n, y, scale, first.n is not None, count, n_prior)
 
 
 def _about(release: Release) -> float:
     if release.n is not None:
         return float(release.n)
-    return max(0.0, float(np.round(sum(release.statistic) if release.count is None else release.count.value)))
+    return max(
+        0.0,
+        float(np.round(sum(release.statistic) if release.count is None else release.count.value)),
+    )
 
 
 def _count(releases: Sequence[Release], prior: Prior | None) -> Count | None:
@@ -271,21 +359,28 @@ def _count(releases: Sequence[Release], prior: Prior | None) -> Count | None:
     if not counts:
         return None
     gaussian = isinstance(counts[0].noise, (Gaussian, DiscreteGaussian))
-    value, scale = (np.array(column) for column in zip(*((c.value, float(c.noise.scales[0])) for c in counts), strict=True))
+    value, scale = (
+        np.array(column)
+        for column in zip(*((c.value, float(c.noise.scales[0])) for c in counts), strict=True)
+    )
     return Count(value, scale, gaussian, prior)
 
 
 def _range_of_statistics(release: Release) -> FloatArray:
     """The released statistics of records over the whole range, (points, d)."""
     standardised = release.coordinates == "standardised"
-    return _statistics_over(release.family, Bounds(-1, 1, outside="clamp") if standardised else release.bounds)
+    return _statistics_over(
+        release.family, Bounds(-1, 1, outside="clamp") if standardised else release.bounds
+    )
 
 
 def _statistics_over(family: Family, bounds: Bounds | None) -> FloatArray:
     """The statistics of records over the bounds, (points, d)."""
     low, high = family.support if bounds is None else (bounds.lower, bounds.upper)
     with np.errstate(all="ignore"):
-        columns = [np.asarray(t, dtype=float) for t in family.statistic(np.linspace(low, high, 257), np)]
+        columns = [
+            np.asarray(t, dtype=float) for t in family.statistic(np.linspace(low, high, 257), np)
+        ]
     return np.stack([np.where(np.isfinite(t), t, 0.0) for t in columns], axis=1)
 
 
@@ -294,14 +389,22 @@ def likeness(release: Release) -> tuple[object, ...]:
     noise = release.noise
     step = tuple(noise.steps) if noise.discrete else ()
     count = None if release.count is None else release.count.noise.kind
-    return release.family, release.bounds, release.coordinates, noise.kind, step, release.n is None, count
+    return (
+        release.family,
+        release.bounds,
+        release.coordinates,
+        noise.kind,
+        step,
+        release.n is None,
+        count,
+    )
 
 
 def _coarse_steps(release: Release, d: int, n: float) -> FloatArray | None:
     """The lattice of the sums where it must not be taken as continuous.
 
-    Rounding moves the mean of a square near 0 by about (step/range)^1.5, against a spread of the mean of n records of about
-    0.3/sqrt(n). With one statistic nothing is lost by caring earlier.
+    Rounding moves the mean of a square near 0 by about (step/range)^1.5, against a spread of the
+    mean of n records of about 0.3/sqrt(n). With one statistic nothing is lost by caring earlier.
     """
     noise = release.noise
     if release.family.integer:
@@ -309,12 +412,18 @@ def _coarse_steps(release: Release, d: int, n: float) -> FloatArray | None:
     if not noise.discrete or release.bounds is None:
         return None
     spans = np.ptp(_range_of_statistics(release), axis=0)
-    cells = LATTICE_CELLS if d == 1 else np.clip((250 * np.sqrt(n)) ** (2 / 3), FEWEST_CELLS, LATTICE_CELLS)
+    cells = (
+        LATTICE_CELLS
+        if d == 1
+        else np.clip((250 * np.sqrt(n)) ** (2 / 3), FEWEST_CELLS, LATTICE_CELLS)
+    )
     return noise.steps if np.any(noise.steps * cells > spans) else None
 
 
 def _block(release: Release) -> int:
-    """By how much the noise's lattice is coarser than that of sums of whole numbers, which then are rounded to it."""
+    """By how much the noise's lattice is coarser than that of sums of whole numbers, which then are
+    rounded to it.
+    """
     noise = release.noise
     if not release.family.integer or not noise.discrete:
         return 1
@@ -322,11 +431,18 @@ def _block(release: Release) -> int:
     finer = np.round(1 / steps)
     if np.all(np.abs(finer * steps - 1) < 1e-9) and np.all(finer >= 1):
         return 1
-    if np.any(steps != np.round(steps)) or np.ptp(steps) > 0 or (steps.size > 1 and not release.family.bounded):
+    if (
+        np.any(steps != np.round(steps))
+        or np.ptp(steps) > 0
+        or (steps.size > 1 and not release.family.bounded)
+    ):
         raise UnsupportedCombination(
-            f"the {release.family.kind} family counts in whole numbers, and noise in steps of {steps[0]:g} fits neither them nor "
+            f"the {release.family.kind} family counts in whole numbers, and noise in steps of "
+            f"{steps[0]:g} fits neither them nor "
             "one multiple of them for all; check the step."
         )
     if steps[0] > MOST_BLOCK:
-        raise UnsupportedCombination(f"the noise's step {steps[0]:g} is too coarse for 64-bit numbers; check the step.")
+        raise UnsupportedCombination(
+            f"the noise's step {steps[0]:g} is too coarse for 64-bit numbers; check the step."
+        )
     return int(steps[0])

@@ -1,9 +1,13 @@
-"""Exact likelihood of one noisy sum: a Fourier series of the sum's law on a window, the noise integrated in closed form.
+"""Exact likelihood of one noisy sum: a Fourier series of the sum's law on a window, the noise
+integrated in closed form.
 
   p(y | theta) = (1/W) sum_k phi(w_k)^n L(w_k),   w_k = 2 pi k / W,
-phi the characteristic function of one record's t^ (under a tilt), L the noise against one harmonic. The window W holds
-the *sum*, not the noise, so the number of harmonics depends neither on n nor on how much the noise dwarfs the sampling.
-Whole-number statistics have a whole-number window and a finite, exact series. Normal noise has a transform that
+phi the characteristic function of one record's t^ (under a tilt), L the noise against one harmonic.
+The window W holds
+the *sum*, not the noise, so the number of harmonics depends neither on n nor on how much the noise
+dwarfs the sampling.
+Whole-number statistics have a whole-number window and a finite, exact series. Normal noise has a
+transform that
 decays by itself: it joins phi, and the window holds both.
 """
 
@@ -34,12 +38,15 @@ CHUNK = 1 << 14
 STEEPEST = 8.0
 """The tilt over one block of whole numbers that are rounded to one, at most."""
 NEAR_LATTICE = 3.0
-"""Normal noise of fewer steps than this sees the single whole numbers; beyond, e^-177 of it does."""
+"""Normal noise of fewer steps than this sees the single whole numbers; beyond, e^-177 of it does.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """What is public of each noisy sum of the batch, in units of the lattice step where there is a lattice."""
+    """What is public of each noisy sum of the batch, in units of the lattice step where there is a
+    lattice.
+    """
 
     n: FloatArray  # (batch,)
     y: FloatArray  # (batch, d), or (batch,) within this file
@@ -47,7 +54,9 @@ class Sums:
     gaussian: bool
     lattice: bool  # the sum is a whole number
     discrete: bool  # and so is the noise
-    block: int = 1  # the whole number is rounded to a multiple of this before the noise, on these multiples, is added
+    # the whole number is rounded to a multiple of this before the noise, on these multiples, is
+    # added
+    block: int = 1
 
     def take(self, rows: "IntArray | slice") -> "Sums":
         """Some of the batch."""
@@ -64,29 +73,48 @@ class Sums:
 
 
 def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
-    """log p(y | theta) and its relative numerical error, for a law of one statistic at each theta of the batch.
+    """log p(y | theta) and its relative numerical error, for a law of one statistic at each theta
+    of the batch.
 
     The error is infinite where the law has too few nodes for the harmonics that are needed.
     """
-    line = Sums(sums.n, sums.y[:, 0], sums.scale[:, 0], sums.gaussian, sums.lattice, sums.discrete, sums.block)
+    line = Sums(
+        sums.n,
+        sums.y[:, 0],
+        sums.scale[:, 0],
+        sums.gaussian,
+        sums.lattice,
+        sums.discrete,
+        sums.block,
+    )
     size = max(1, CHUNK // max(law.weight.shape[1], 4 * BLOCK))
-    order = np.argsort(line.n, kind="stable")  # sums of about as many records need about as many harmonics
+    # sums of about as many records need about as many harmonics
+    order = np.argsort(line.n, kind="stable")
     value, error = np.empty(order.size), np.empty(order.size)
-    near = line.scale[order] < NEAR_LATTICE * sums.block if sums.gaussian and sums.lattice else np.zeros(order.size, dtype=bool)
+    near = (
+        line.scale[order] < NEAR_LATTICE * sums.block
+        if sums.gaussian and sums.lattice
+        else np.zeros(order.size, dtype=bool)
+    )
     for part in (order[near], order[~near]):
         for rows in (part[start : start + size] for start in range(0, part.size, size)):
-            value[rows], error[rows] = _chunk(law.value[rows, :, 0], law.weight[rows], law.atoms, line.take(rows))
+            value[rows], error[rows] = _chunk(
+                law.value[rows, :, 0], law.weight[rows], law.atoms, line.take(rows)
+            )
     return value, error
 
 
-def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -> tuple[FloatArray, FloatArray]:
+def _chunk(
+    value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums
+) -> tuple[FloatArray, FloatArray]:
     variance = sums.scale**2 if sums.gaussian else np.zeros(sums.n.shape)
     if sums.gaussian and sums.block > 1 and sums.scale.min() >= NEAR_LATTICE * sums.block:
         # Wide noise sees nothing of rounding but what it does to mean and variance.
         variance = variance + (sums.block**2 - 1) / 12
         sums = replace(sums, y=sums.y - (1 - sums.block % 2) / 2, scale=np.sqrt(variance))
     limit = np.full(sums.n.shape, np.inf) if sums.gaussian else (1 - 1e-7) / sums.scale
-    if sums.block > 1:  # the noise does not see where in its block a sum lies, and a steep tilt would drown it
+    # the noise does not see where in its block a sum lies, and a steep tilt would drown it
+    if sums.block > 1:
         limit = np.minimum(limit, STEEPEST / sums.block)
     law = tilt(value, weight, sums.n, sums.y, limit, variance)
     log_factor = law.log_factor + sums.log_constant
@@ -94,7 +122,8 @@ def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
         log_factor = log_factor + 0.5 * variance * law.slope**2
         if not sums.lattice or sums.scale.min() >= NEAR_LATTICE * sums.block:
             total, error = _with_noise(law, sums, variance, atom_count)
-            log_factor = log_factor + np.log(sums.scale * np.sqrt(2 * np.pi))  # the transform holds the density's constant
+            # the transform holds the density's constant
+            log_factor = log_factor + np.log(sums.scale * np.sqrt(2 * np.pi))
         else:
             total, error = _on_lattice(law, sums, np.zeros(sums.n.shape))
     elif sums.lattice:
@@ -105,13 +134,17 @@ def _chunk(value: FloatArray, weight: FloatArray, atom_count: int, sums: Sums) -
         return log_factor + np.log(np.maximum(total, 0.0)), np.where(total > 0, error, np.inf)
 
 
-def _with_noise(law: Tilted, sums: Sums, variance: FloatArray, atom_count: int) -> tuple[FloatArray, FloatArray]:
+def _with_noise(
+    law: Tilted, sums: Sums, variance: FloatArray, atom_count: int
+) -> tuple[FloatArray, FloatArray]:
     """Normal noise: the density of sum + noise at y, which the tilt has made its mean."""
     below, above = window(law.centred, law.weight, sums.n, variance)
     width = below + above
     z = law.distance - variance * law.slope
 
-    def term(rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> Term:
+    def term(
+        rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex
+    ) -> Term:
         size, phase = kernels.power(less_one, sums.n[rows, None])
         size = np.exp(size - 0.5 * variance[rows, None] * omega**2)
         return size * np.cos(phase - omega * z[rows, None]), size
@@ -129,34 +162,53 @@ def _on_lattice(law: Tilted, sums: Sums, variance: FloatArray) -> tuple[FloatArr
     below, above = window(law.centred, law.weight, sums.n, variance)
     origin = np.round(law.total_mean / block) * block
     offset = law.total_mean - origin
-    # A window of whole blocks: block k holds the whole numbers that are rounded to k times its size.
-    ends = (offset - below - 1, offset + above + 1) if block > 1 else (offset - below - 1, offset + above + 2)
+    # A window of whole blocks: block k holds the whole numbers that are rounded to k times its
+    # size.
+    ends = (
+        (offset - below - 1, offset + above + 1)
+        if block > 1
+        else (offset - below - 1, offset + above + 2)
+    )
     first, last = (np.floor((end + half) / block) for end in ends)
     width = block * (last - first + 1)
     z, scale, slope = (sums.y - origin) / block, sums.scale / block, law.slope * block
     p, q = 1 / scale - slope, 1 / scale + slope
 
-    def term(rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex) -> Term:
+    def term(
+        rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, _: Complex
+    ) -> Term:
         size, phase = kernels.power(less_one, sums.n[rows, None])
         size = np.exp(size)
         phase = phase + omega * offset[rows, None]
         if sums.gaussian:
-            against = kernels.gaussian_sum(omega * block, *(column[rows] for column in (first, last, z, scale, slope)))
+            against = kernels.gaussian_sum(
+                omega * block, *(column[rows] for column in (first, last, z, scale, slope))
+            )
         else:
-            against = kernels.laplace_sum(omega * block, *(column[rows, None] for column in (first, last, z, p, q)))
+            against = kernels.laplace_sum(
+                omega * block, *(column[rows, None] for column in (first, last, z, p, q))
+            )
         if block > 1:
             against = against * kernels.block_sum(omega, law.slope[rows, None], block)
-        twice = np.where(2 * k == width[rows, None], 0.5, np.where(2 * k > width[rows, None], 0.0, 1.0))  # k = W/2 counts once
+        # k = W/2 counts once
+        twice = np.where(
+            2 * k == width[rows, None], 0.5, np.where(2 * k > width[rows, None], 0.0, 1.0)
+        )
         size = twice * size
         return size * (kernels.turn(phase) * against).real, size * np.abs(against)
 
-    # Where all values share a step, |phi| is 1 again at its harmonic: then only the whole series will do.
+    # Where all values share a step, |phi| is 1 again at its harmonic: then only the whole series
+    # will do.
     apart = np.abs(np.round(law.centred[0] - law.centred[0, 0])).astype(np.int64)
-    return _series(law, width, np.floor(width / 2), term, finite=True, whole=bool(np.gcd.reduce(apart) > 1))
+    return _series(
+        law, width, np.floor(width / 2), term, finite=True, whole=bool(np.gcd.reduce(apart) > 1)
+    )
 
 
 def _continuous(law: Tilted, sums: Sums, atom_count: int) -> tuple[FloatArray, FloatArray]:
-    """Laplace noise on a continuous statistic. Where few records lie inside, atoms of the sum are taken out of the series."""
+    """Laplace noise on a continuous statistic. Where few records lie inside, atoms of the sum are
+    taken out of the series.
+    """
     below, above = window(law.centred, law.weight, sums.n, np.zeros(sums.n.shape))
     pad = 0.02 * (below + above)
     low, high = -below - pad, above + pad
@@ -166,20 +218,28 @@ def _continuous(law: Tilted, sums: Sums, atom_count: int) -> tuple[FloatArray, F
     few = bool(atom_count) and atoms.few_inside(inside, sums.n, OUTSIDE)
     direct = np.zeros(sums.n.shape)
     if few:
-        direct = atoms.contribution(law.centred[:, :, None], law.weight, sums.n, z[:, None], p[:, None], q[:, None], nodes)
+        direct = atoms.contribution(
+            law.centred[:, :, None], law.weight, sums.n, z[:, None], p[:, None], q[:, None], nodes
+        )
 
-    def term(rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, of_nodes: Complex) -> Term:
+    def term(
+        rows: IntArray, k: FloatArray, omega: FloatArray, less_one: Complex, of_nodes: Complex
+    ) -> Term:
         size, phase = kernels.power(less_one, sums.n[rows, None])
         transform = np.exp(size) * kernels.turn(phase)
         if few:
             transform -= atoms.transform(less_one, of_nodes, inside[rows, None], sums.n[rows, None])
-        against = kernels.laplace_integral(omega, *(column[rows, None] for column in (low, high, z, p, q)))
+        against = kernels.laplace_integral(
+            omega, *(column[rows, None] for column in (low, high, z, p, q))
+        )
         return (transform * against).real, np.abs(transform) * np.abs(against)
 
     width = high - low
     single = sums.n == 1
     nobody = sums.n * inside < NOBODY  # all is in the direct part
-    most = np.where((single | nobody) & few, 0.0, resolved(law.centred[:, :nodes], law.weight[:, :nodes], width))
+    most = np.where(
+        (single | nobody) & few, 0.0, resolved(law.centred[:, :nodes], law.weight[:, :nodes], width)
+    )
     total, rest = _series(law, width, most, term, nodes if few else 0)
     if few:  # a single record is all in the direct part
         total, rest = np.where(single, 0.0, total), np.where(single, 0.0, rest)
@@ -192,9 +252,16 @@ def _rates(law: Tilted, sums: Sums) -> tuple[FloatArray, FloatArray]:
 
 
 def resolved(centred: FloatArray, weight: FloatArray, width: FloatArray) -> FloatArray:
-    """The highest harmonic that Gauss nodes resolve: 0.6 of a half turn from one to the next, where they carry weight."""
+    """The highest harmonic that Gauss nodes resolve: 0.6 of a half turn from one to the next, where
+    they carry weight.
+    """
     carries = weight > NEGLIGIBLE * weight.max(axis=1, keepdims=True)
-    spacing = np.max(np.abs(np.diff(centred, axis=1)), axis=1, where=carries[:, 1:] | carries[:, :-1], initial=1e-300)
+    spacing = np.max(
+        np.abs(np.diff(centred, axis=1)),
+        axis=1,
+        where=carries[:, 1:] | carries[:, :-1],
+        initial=1e-300,
+    )
     return np.asarray(np.minimum(np.floor(0.3 * width / spacing), MOST))
 
 
@@ -207,13 +274,19 @@ def _series(
     finite: bool = False,
     whole: bool = False,
 ) -> tuple[FloatArray, FloatArray]:
-    """(1/W) (term(0) + 2 sum over k from 1 to `most` of term(k)), stopped on a bound for the rest; and that bound, relative.
+    """(1/W) (term(0) + 2 sum over k from 1 to `most` of term(k)), stopped on a bound for the rest;
+    and that bound, relative.
 
     A finite series has no rest beyond `most`; one that is wanted whole is not stopped before.
 
-    `term` gets the rows of the batch that are still summed, E e^{i w u} - 1 over the whole law, and over its first `nodes` points.
+    `term` gets the rows of the batch that are still summed, E e^{i w u} - 1 over the whole law, and
+    over its first `nodes` points.
     """
-    total, rest, earlier = np.zeros(width.shape), np.full(width.shape, np.inf), np.full(width.shape, np.nan)
+    total, rest, earlier = (
+        np.zeros(width.shape),
+        np.full(width.shape, np.inf),
+        np.full(width.shape, np.nan),
+    )
     rows = np.arange(width.size)
     first = kernels.turn_less_one((2 * np.pi / width)[:, None] * law.centred)
     factor, turned = 1 + first, np.zeros_like(first)
@@ -227,7 +300,8 @@ def _series(
             np.einsum("bm,bm->b", weight, turned, out=less_one[:, j])
             if nodes:
                 np.einsum("bm,bm->b", weight[:, :nodes], turned[:, :nodes], out=of_nodes[:, j])
-            turned *= factor  # e^{i(k+1)x} - 1 = (e^{ikx} - 1) e^{ix} + (e^{ix} - 1), with full relative precision
+            # e^{i(k+1)x} - 1 = (e^{ikx} - 1) e^{ix} + (e^{ix} - 1), with full relative precision
+            turned *= factor
             turned += first
         k = np.arange(start, start + BLOCK, dtype=float)[None, :]
         value, size = term(rows, k, 2 * np.pi * k / width[rows, None], less_one, of_nodes)
@@ -236,7 +310,8 @@ def _series(
         start += BLOCK
         rim = highest(size) / width[rows]
         bound = rim * 2 * np.minimum(start, most[rows] + 1)
-        if start & (start - 1) == 0:  # a power of two: what the second half of the harmonics has added
+        # a power of two: what the second half of the harmonics has added
+        if start & (start - 1) == 0:
             moved = np.abs(total[rows] - earlier[rows])
             bound = np.where(np.isnan(moved), bound, np.minimum(bound, np.maximum(moved, 8 * rim)))
             earlier[rows] = total[rows]
@@ -248,4 +323,9 @@ def _series(
             return total, rest
         if going.mean() < 0.8:
             rows = rows[going]
-            first, factor, turned, weight = first[going], factor[going], turned[going], weight[going]
+            first, factor, turned, weight = (
+                first[going],
+                factor[going],
+                turned[going],
+                weight[going],
+            )

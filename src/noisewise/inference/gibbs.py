@@ -1,8 +1,10 @@
-"""The paper's Gibbs sampler (Bernstein & Sheldon 2018, Algorithms 1 to 3) and its repair, over a batch of chains.
+"""The paper's Gibbs sampler (Bernstein & Sheldon 2018, Algorithms 1 to 3) and its repair, over a
+batch of chains.
 
-The noise is augmented to a normal of variance sigma^2 (Park & Casella 2008). `joint` draws the released statistic given y
-and then the full one given it, from their joint normal. `paper` is the algorithm as printed: regions independent, the
-released statistic redrawn from N(m_c, V_c) for the update of sigma^2, with m = n q mu of Proposition 1.
+The noise is augmented to a normal of variance sigma^2 (Park & Casella 2008). `joint` draws the
+released statistic given y and then the full one given it, from their joint normal. `paper` is the
+algorithm as printed: regions independent, the released statistic redrawn from N(m_c, V_c) for the
+update of sigma^2, with m = n q mu of Proposition 1.
 """
 
 from collections.abc import Callable
@@ -23,7 +25,9 @@ TRIES = 200
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """One point of every chain; `full` is the sum of t(x) over all records, in the family's plain coordinates."""
+    """One point of every chain; `full` is the sum of t(x) over all records, in the family's plain
+    coordinates.
+    """
 
     theta: FloatArray  # (batch, p)
     full: FloatArray  # (batch, d)
@@ -32,7 +36,9 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A batch of problems alike but for y and the noise's scale; a chain is a member of the batch."""
+    """A batch of problems alike but for y and the noise's scale; a chain is a member of
+    the batch.
+    """
 
     evidence: Evidence  # one group
     prior: Prior
@@ -42,9 +48,13 @@ class Model:
     scale: FloatArray  # (batch, d)
 
     def start(self, rng: np.random.Generator) -> State:
-        """Chains start from the prior, where y may be far: their agreement afterwards says something."""
+        """Chains start from the prior, where y may be far: their agreement afterwards says
+        something.
+        """
         theta = self.prior.draw(rng, len(self.y))
-        return State(theta, np.zeros(self.y.shape), self.scale**2 * (1.0 if self.evidence.gaussian else 2.0))
+        return State(
+            theta, np.zeros(self.y.shape), self.scale**2 * (1.0 if self.evidence.gaussian else 2.0)
+        )
 
     def step(self, rng: np.random.Generator, state: State) -> State:
         """One update of everything."""
@@ -56,12 +66,18 @@ class Model:
         else:
             mean, covariance, released_mean, released_covariance, cross = self._moments(state.theta)
             released = _product(rng, released_mean, released_covariance, self.y, state.sigma2)
-            gain = np.swapaxes(np.linalg.solve(_ridge(released_covariance), np.swapaxes(cross, 1, 2)), 1, 2)
+            gain = np.swapaxes(
+                np.linalg.solve(_ridge(released_covariance), np.swapaxes(cross, 1, 2)), 1, 2
+            )
             given = mean + np.einsum("bde,be->bd", gain, released - released_mean)
             spread = covariance - np.einsum("bde,bfe->bdf", gain, cross)
             root = _root(spread)
-            posterior, full = self._valid(lambda rows: self._plain(given[rows] + _noise(rng, root[rows])), state)
-        return State(self._theta(rng, posterior, len(full)), full, self._sigma2(rng, released, state))
+            posterior, full = self._valid(
+                lambda rows: self._plain(given[rows] + _noise(rng, root[rows])), state
+            )
+        return State(
+            self._theta(rng, posterior, len(full)), full, self._sigma2(rng, released, state)
+        )
 
     def _sum(self, rng: np.random.Generator, state: State, rows: IntArray | slice) -> FloatArray:
         """The sum over all records given y, where no record is bounded."""
@@ -71,7 +87,9 @@ class Model:
         mean, covariance = self._moments(theta)[:2]
         return _product(rng, mean, covariance, y, sigma2)
 
-    def _valid(self, propose: Callable[[IntArray | slice], FloatArray], state: State) -> tuple[Prior, FloatArray]:
+    def _valid(
+        self, propose: Callable[[IntArray | slice], FloatArray], state: State
+    ) -> tuple[Prior, FloatArray]:
         """Draw the full statistic anew where the conjugate update is undefined, and only there."""
         full = propose(slice(None))
         posterior = self.evidence.family.update(self.prior, full, self.n)
@@ -81,7 +99,8 @@ class Model:
                 return posterior, full
             full[rows] = propose(rows)
             posterior = self.evidence.family.update(self.prior, full, self.n)
-        full[rows] = self.n * self.evidence.family.mean(state.theta[rows])  # a statistic that the last theta expects
+        # a statistic that the last theta expects
+        full[rows] = self.n * self.evidence.family.mean(state.theta[rows])
         return self.evidence.family.update(self.prior, full, self.n), full
 
     def _paper(self, rng: np.random.Generator, state: State) -> State:
@@ -94,7 +113,9 @@ class Model:
         for m, v in (regions[0], regions[2]):
             mean, covariance = mean + m, covariance + v
         root = _root(covariance)
-        posterior, full = self._valid(lambda rows: self._plain(mean[rows] + _noise(rng, root[rows])), state)
+        posterior, full = self._valid(
+            lambda rows: self._plain(mean[rows] + _noise(rng, root[rows])), state
+        )
         theta = self._theta(rng, posterior, len(full))
         centre_mean, centre_covariance = self._regions(theta)[1]
         released = centre_mean + _noise(rng, _root(centre_covariance))
@@ -112,7 +133,9 @@ class Model:
         return theta
 
     def _regions(self, theta: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-        """Mean and covariance of the sums over records below, within and above the bounds (RS-CLT)."""
+        """Mean and covariance of the sums over records below, within and above the
+        bounds (RS-CLT).
+        """
         own, bounds = self.evidence.units(theta)
         assert bounds is not None
         low, high = self.evidence.family.support
@@ -125,7 +148,11 @@ class Model:
             q = np.exp(moments.log_probability)[:, None]
             mean = np.where(q > 0, moments.mean, 0.0)
             covariance = np.where(q[:, :, None] > 0, moments.covariance, 0.0)
-            spread = self.n * q[:, :, None] * (covariance + (1 - q)[:, :, None] * mean[:, :, None] * mean[:, None, :])
+            spread = (
+                self.n
+                * q[:, :, None]
+                * (covariance + (1 - q)[:, :, None] * mean[:, :, None] * mean[:, None, :])
+            )
             out.append((self.n * q * mean, spread))
         return out
 
@@ -136,7 +163,13 @@ class Model:
             mean, covariance = n * family.mean(own), n * family.covariance(own)
             return mean, covariance, mean, covariance, covariance
         m = bounded_moments(family, own, bounds)
-        return n * m.mean, n * m.covariance, n * m.bounded_mean, n * m.bounded_covariance, n * m.cross
+        return (
+            n * m.mean,
+            n * m.covariance,
+            n * m.bounded_mean,
+            n * m.bounded_covariance,
+            n * m.cross,
+        )
 
     def _plain(self, full: FloatArray) -> FloatArray:
         """The sums of x and x^2 from those of u = (x - c)/r and u^2."""
@@ -145,16 +178,25 @@ class Model:
         bounds = self.evidence.bounds
         assert bounds is not None
         c, r = (bounds.lower + bounds.upper) / 2, (bounds.upper - bounds.lower) / 2
-        return np.stack([self.n * c + r * full[:, 0], self.n * c * c + 2 * c * r * full[:, 0] + r * r * full[:, 1]], axis=1)
+        return np.stack(
+            [
+                self.n * c + r * full[:, 0],
+                self.n * c * c + 2 * c * r * full[:, 0] + r * r * full[:, 1],
+            ],
+            axis=1,
+        )
 
     def _sigma2(self, rng: np.random.Generator, released: FloatArray, state: State) -> FloatArray:
         if self.evidence.gaussian:
             return state.sigma2
-        # 1/sigma^2 is inverse Gaussian. The two roots of Michael, Schucany & Haas (1976) are sums here, which do not cancel.
+        # 1/sigma^2 is inverse Gaussian. The two roots of Michael, Schucany & Haas (1976) are sums
+        # here, which do not cancel.
         r = np.maximum(np.abs(self.y - released) / self.scale, 1e-9)
         h = 0.5 * rng.standard_normal(r.shape) ** 2
         root = r + h + np.sqrt(h * (h + 2 * r))
-        return np.asarray(self.scale**2 * np.where(rng.random(r.shape) * (root + r) < root, root, r * r / root))
+        return np.asarray(
+            self.scale**2 * np.where(rng.random(r.shape) * (root + r) < root, root, r * r / root)
+        )
 
 
 def chains(
@@ -168,33 +210,51 @@ def chains(
     progress: Callable[[float], None] | None = None,
 ) -> FloatArray:
     """theta of `count` chains over `steps` steps after burn-in, (steps, chains, p)."""
-    model = model_of(evidence, prior, variant, np.repeat(evidence.y, count, axis=0), np.repeat(evidence.scale, count, axis=0))
+    model = model_of(
+        evidence,
+        prior,
+        variant,
+        np.repeat(evidence.y, count, axis=0),
+        np.repeat(evidence.scale, count, axis=0),
+    )
     return run(model, steps, rng, BURN_IN if burn_in is None else burn_in, progress)
 
 
-def model_of(evidence: Evidence, prior: Prior, variant: str, y: FloatArray, scale: FloatArray) -> Model:
+def model_of(
+    evidence: Evidence, prior: Prior, variant: str, y: FloatArray, scale: FloatArray
+) -> Model:
     """Refuse what the sampler cannot serve, with the part that is missing."""
     family = evidence.family
     if variant not in ("joint", "paper"):
-        raise UnsupportedCombination(f"unknown variant {variant!r}; use 'joint' (the default) or 'paper'.")
+        raise UnsupportedCombination(
+            f"unknown variant {variant!r}; use 'joint' (the default) or 'paper'."
+        )
     if variant == "paper" and evidence.bounds is not None and evidence.bounds.outside == "clamp":
-        raise UnsupportedCombination("variant='paper' knows redacted records only, as the paper does; use variant='joint'.")
+        raise UnsupportedCombination(
+            "variant='paper' knows redacted records only, as the paper does; use variant='joint'."
+        )
     n = int(evidence.n[0])
     model = Model(evidence, prior, variant, n, y, scale)
-    theta = prior.draw(np.random.default_rng(0), len(y))  # the parts that a step needs, tried before a long run
+    # the parts that a step needs, tried before a long run
+    theta = prior.draw(np.random.default_rng(0), len(y))
     family.update(prior, n * family.mean(theta), n)
     replace(model, y=y[:1], scale=scale[:1])._moments(theta[:1])
     return model
 
 
 def run(
-    model: Model, steps: int, rng: np.random.Generator, burn_in: int, progress: Callable[[float], None] | None = None
+    model: Model,
+    steps: int,
+    rng: np.random.Generator,
+    burn_in: int,
+    progress: Callable[[float], None] | None = None,
 ) -> FloatArray:
     """theta after burn-in, (steps, batch, p)."""
     state = model.start(rng)
     out = np.empty((steps, *state.theta.shape))
     for k in range(-burn_in, steps):
-        with np.errstate(all="ignore"):  # a chain may pass a theta that rounds to the edge of its range
+        # a chain may pass a theta that rounds to the edge of its range
+        with np.errstate(all="ignore"):
             state = model.step(rng, state)
         if k >= 0:
             out[k] = state.theta
@@ -203,26 +263,43 @@ def run(
     return out
 
 
-def _product(rng: np.random.Generator, mean: FloatArray, covariance: FloatArray, y: FloatArray, sigma2: FloatArray) -> FloatArray:
+def _product(
+    rng: np.random.Generator,
+    mean: FloatArray,
+    covariance: FloatArray,
+    y: FloatArray,
+    sigma2: FloatArray,
+) -> FloatArray:
     """NormProduct as S1 (S1 + S2)^-1 S2: the multinomial's covariance is singular."""
     if mean.shape[1] == 1:
         v = covariance[:, :, 0]
         share = v / (v + sigma2)
-        return mean + share * (y - mean) + np.sqrt(np.maximum(share * sigma2, 0.0)) * rng.standard_normal(mean.shape)
+        return (
+            mean
+            + share * (y - mean)
+            + np.sqrt(np.maximum(share * sigma2, 0.0)) * rng.standard_normal(mean.shape)
+        )
     # A draw by conditioning (s, y) on y needs no root of the product's covariance.
     s = mean + _noise(rng, _root(covariance))
     miss = y - s - np.sqrt(sigma2) * rng.standard_normal(y.shape)
     total = covariance + np.eye(mean.shape[1]) * sigma2[:, :, None]
-    return np.asarray(s + np.einsum("bde,be->bd", covariance, np.linalg.solve(total, miss[:, :, None])[:, :, 0]))
+    return np.asarray(
+        s + np.einsum("bde,be->bd", covariance, np.linalg.solve(total, miss[:, :, None])[:, :, 0])
+    )
 
 
-def _product_of_counts(rng: np.random.Generator, n: int, p: FloatArray, y: FloatArray, sigma2: FloatArray) -> FloatArray:
-    """The same draw for counts: the multinomial's normal is one of independent counts given that they add up to n."""
+def _product_of_counts(
+    rng: np.random.Generator, n: int, p: FloatArray, y: FloatArray, sigma2: FloatArray
+) -> FloatArray:
+    """The same draw for counts: the multinomial's normal is one of independent counts given that
+    they add up to n.
+    """
     mean = n * p
     share = mean / (mean + sigma2)
     variance = share * sigma2
     s = mean + share * (y - mean) + np.sqrt(variance) * rng.standard_normal(p.shape)
-    total = np.ones((p.shape[1], 1))  # a @ total sums rows, faster than a.sum(1) where they are short
+    # a @ total sums rows, faster than a.sum(1) where they are short
+    total = np.ones((p.shape[1], 1))
     return np.asarray(s + variance * ((n - s @ total) / (variance @ total)))
 
 

@@ -1,7 +1,8 @@
 """Adaptive one-dimensional grids of a log density, many groups at once.
 
-The points of all groups lie in one flat array, ordered by group and position; `start` says where each group begins.
-A round splits the cells that matter and are not yet straight enough; nothing is ever sorted.
+The points of all groups lie in one flat array, ordered by group and position; `start` says where
+each group begins. A round splits the cells that matter and are not yet straight enough; nothing is
+ever sorted.
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +44,9 @@ class Grid:
         return np.asarray(np.maximum.reduceat(self.value, self.start[:-1]))
 
     def extent(self, drop: float) -> tuple[FloatArray, FloatArray]:
-        """The lowest and highest psi of each group at which the value is within `drop` of its best; never the same."""
+        """The lowest and highest psi of each group at which the value is within `drop` of its best;
+        never the same.
+        """
         counts = self.value >= self.best[self.group] - drop
         low = np.minimum.reduceat(np.where(counts, self.psi, np.inf), self.start[:-1])
         high = np.maximum.reduceat(np.where(counts, self.psi, -np.inf), self.start[:-1])
@@ -63,19 +66,33 @@ class Grid:
     def replaced(self, groups: IntArray, other: "Grid") -> "Grid":
         """With those groups taken from another grid, one after the other."""
         theirs = dict(zip(groups.tolist(), range(groups.size), strict=True))
-        parts = [(other, theirs[g]) if g in theirs else (self, g) for g in range(self.start.size - 1)]
-        psi, value = ([getattr(grid, name)[grid.rows(g)] for grid, g in parts] for name in ("psi", "value"))
-        return Grid(np.concatenate(psi), np.concatenate(value), np.concatenate([[0], np.cumsum([p.size for p in psi])]))
+        parts = [
+            (other, theirs[g]) if g in theirs else (self, g) for g in range(self.start.size - 1)
+        ]
+        psi, value = (
+            [getattr(grid, name)[grid.rows(g)] for grid, g in parts] for name in ("psi", "value")
+        )
+        return Grid(
+            np.concatenate(psi),
+            np.concatenate(value),
+            np.concatenate([[0], np.cumsum([p.size for p in psi])]),
+        )
 
 
 def begin(function: Function, psi: Sequence[FloatArray] | FloatArray) -> Grid:
     """The function at the points of each group, increasing."""
     sizes = [len(own) for own in psi]
     flat = np.concatenate(psi)
-    return Grid(flat, _finite(function(flat, np.repeat(np.arange(len(psi)), sizes))), np.concatenate([[0], np.cumsum(sizes)]))
+    return Grid(
+        flat,
+        _finite(function(flat, np.repeat(np.arange(len(psi)), sizes))),
+        np.concatenate([[0], np.cumsum(sizes)]),
+    )
 
 
-def refine(function: Function, grid: Grid, straight: float = STRAIGHT, most: int = MOST, drop: float = DROP) -> Grid:
+def refine(
+    function: Function, grid: Grid, straight: float = STRAIGHT, most: int = MOST, drop: float = DROP
+) -> Grid:
     """Split cells until the density is resolved, then leave out what lies far below its peak."""
     for _ in range(ROUNDS):
         cells, parts = _unresolved(grid, straight, most, drop)
@@ -102,7 +119,8 @@ def _unresolved(grid: Grid, straight: float, most: int, drop: float) -> tuple[In
     before[first_cells], after[last_cells] = slope[first_cells], slope[last_cells]
     width[last] = 0.0
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # A concave function lies below the two neighbouring chords; where they meet is as high as it can be in the cell.
+        # A concave function lies below the two neighbouring chords; where they meet is as high as
+        # it can be in the cell.
         meet = (np.diff(value) - after * width) / (before - after)
         reach = value[:-1] + before * np.clip(meet, 0.0, width)
         ends = np.maximum(value[:-1], value[1:])
@@ -112,7 +130,11 @@ def _unresolved(grid: Grid, straight: float, most: int, drop: float) -> tuple[In
         below = np.repeat(np.where(counts > most, np.inf, grid.best), counts)[:-1] - highest
         rounding = 64 * np.finfo(float).eps * np.maximum(np.abs(value[:-1]), np.abs(value[1:]))
         allowed = straight * np.exp(np.clip(below, 0.0, drop) / 4) + rounding
-        split = (below < drop) & (bend > allowed) & (width > 4e-15 * np.maximum(np.abs(psi[:-1]), np.abs(psi[1:])))
+        split = (
+            (below < drop)
+            & (bend > allowed)
+            & (width > 4e-15 * np.maximum(np.abs(psi[:-1]), np.abs(psi[1:])))
+        )
         parts = np.clip(np.ceil(np.sqrt(bend / allowed)), 2, 12)
     cells = np.flatnonzero(split)
     return cells, parts[cells].astype(np.int64)
@@ -131,7 +153,9 @@ def _split(function: Function, grid: Grid, cells: IntArray, parts: IntArray) -> 
 
 
 def _trim(grid: Grid) -> Grid:
-    """Leave out points far below the peak, but for the one next to those that count on either side."""
+    """Leave out points far below the peak, but for the one next to those that count on
+    either side.
+    """
     group = grid.group
     counts = grid.value >= grid.best[group] - DROP
     keep = counts.copy()

@@ -1,7 +1,9 @@
-"""The noise against one harmonic: the integral or the sum of e^{-i w s} h(z - s) over a window of s, in closed form.
+"""The noise against one harmonic: the integral or the sum of e^{-i w s} h(z - s) over a window of
+s, in closed form.
 
-h(z) = e^{-p z} for z > 0 and e^{q z} for z < 0 is Laplace noise under a tilt, without its constant. All arguments
-broadcast to (batch, harmonics); s is relative to the window's origin and z is where y lies.
+h(z) = e^{-p z} for z > 0 and e^{q z} for z < 0 is Laplace noise under a tilt, without its constant.
+All arguments broadcast to (batch, harmonics); s is relative to the window's origin and z is where y
+lies.
 """
 
 import numpy as np
@@ -32,11 +34,17 @@ def power(less_one: ComplexArray, n: FloatArray) -> tuple[FloatArray, FloatArray
     """log |phi|^n and n arg(phi), from phi - 1."""
     re, im = less_one.real, less_one.imag
     with np.errstate(divide="ignore"):
-        return 0.5 * n * np.log1p(np.maximum(2 * re + re * re + im * im, -1.0)), n * np.arctan2(im, 1 + re)
+        return 0.5 * n * np.log1p(np.maximum(2 * re + re * re + im * im, -1.0)), n * np.arctan2(
+            im, 1 + re
+        )
 
 
-def laplace_integral(w: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, p: FloatArray, q: FloatArray) -> ComplexArray:
-    """The integral over s from low to high; w is 0 or another harmonic of that window: e^{-i w s} is the same at both ends."""
+def laplace_integral(
+    w: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, p: FloatArray, q: FloatArray
+) -> ComplexArray:
+    """The integral over s from low to high; w is 0 or another harmonic of that window: e^{-i w s}
+    is the same at both ends.
+    """
     kink = np.clip(z, low, high)
     rise, fall = _height(p * (kink - z), kink > low), _height(q * (z - kink), kink < high)
     left, right = p * (low - kink), q * (kink - high)
@@ -48,8 +56,12 @@ def laplace_integral(w: FloatArray, low: FloatArray, high: FloatArray, z: FloatA
     return np.asarray(np.where(w == 0, constant, rising + falling))
 
 
-def laplace_sum(w: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, p: FloatArray, q: FloatArray) -> ComplexArray:
-    """The sum over whole s from low to high; w is 0 or another harmonic of that window of high - low + 1."""
+def laplace_sum(
+    w: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, p: FloatArray, q: FloatArray
+) -> ComplexArray:
+    """The sum over whole s from low to high; w is 0 or another harmonic of that window of high -
+    low + 1.
+    """
     last = np.clip(np.floor(z), low - 1, high)  # the last whole number up to z
     rise, fall = _height(p * (last - z), last >= low), _height(q * (z - last - 1), last < high)
     left, right = p * (low - 1 - last), q * (last - high)
@@ -67,9 +79,15 @@ def _height(exponent: FloatArray, there: NDArray[np.bool_]) -> FloatArray:
 
 
 def gaussian_sum(
-    w: FloatArray, low: FloatArray, high: FloatArray, z: FloatArray, sd: FloatArray, slope: FloatArray
+    w: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    z: FloatArray,
+    sd: FloatArray,
+    slope: FloatArray,
 ) -> ComplexArray:
-    """The sum over whole s near z of e^{-i w s} exp(-(z - s)^2 / 2 sd^2 + slope (z - s) - slope^2 sd^2 / 2), sd small.
+    """The sum over whole s near z of e^{-i w s} exp(-(z - s)^2 / 2 sd^2 + slope (z - s) - slope^2
+    sd^2 / 2), sd small.
 
     low, high, z, sd and slope have shape (batch,).
     """
@@ -82,10 +100,14 @@ def gaussian_sum(
 
 
 def block_sum(w: FloatArray, slope: FloatArray, block: int) -> ComplexArray:
-    """The sum of e^{-(i w + slope) (r - block // 2)} over r from 0 to block - 1: the whole numbers of one block, tilted."""
+    """The sum of e^{-(i w + slope) (r - block // 2)} over r from 0 to block - 1: the whole numbers
+    of one block, tilted.
+    """
     rate = slope + 1j * w
     with np.errstate(all="ignore"):
         ratio = np.where(
-            np.abs(rate) > 1e-12, np.expm1(-rate * block) / np.where(np.abs(rate) > 1e-12, np.expm1(-rate), 1.0), block
+            np.abs(rate) > 1e-12,
+            np.expm1(-rate * block) / np.where(np.abs(rate) > 1e-12, np.expm1(-rate), 1.0),
+            block,
         )
     return np.asarray(np.exp(rate * (block // 2)) * ratio)

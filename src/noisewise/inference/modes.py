@@ -1,8 +1,9 @@
 """Where one parameter explains a release: every theta at which the expected sum n E t^ meets y.
 
-Under `redact` E t^ is no monotone function of theta, since a population that lies mostly outside the bounds has a small
-sum too, and at large n the likelihood is a few peaks far narrower than any first grid. The moments are cheap, so a
-table of E t^ over the whole range of theta, fine enough to show its shape, finds them all.
+Under `redact` E t^ is no monotone function of theta, since a population that lies mostly outside
+the bounds has a small sum too, and at large n the likelihood is a few peaks far narrower than any
+first grid. The moments are cheap, so a table of E t^ over the whole range of theta, fine enough to
+show its shape, finds them all.
 """
 
 from dataclasses import dataclass
@@ -39,7 +40,9 @@ class _Table:
 
 
 def starts(problem: Problem, psi: FloatArray) -> list[FloatArray]:
-    """The first grid of each group, psi of shape (groups, points), with points about every peak that it might miss."""
+    """The first grid of each group, psi of shape (groups, points), with points about every peak
+    that it might miss.
+    """
     peaks: list[list[FloatArray]] = [[] for _ in psi]
     for evidence in problem.evidence:
         if evidence.dimension == 1 and evidence.bounds is not None:
@@ -51,7 +54,9 @@ def starts(problem: Problem, psi: FloatArray) -> list[FloatArray]:
     ]
 
 
-def _gather(problem: Problem, evidence: Evidence, psi: FloatArray, peaks: list[list[FloatArray]]) -> None:
+def _gather(
+    problem: Problem, evidence: Evidence, psi: FloatArray, peaks: list[list[FloatArray]]
+) -> None:
     table = _tabulate(problem, evidence, psi)
     for n in _numbers_of_records(evidence):
         target = np.divide(evidence.y[:, 0], n, out=np.full(n.shape, np.nan), where=n > 0)
@@ -61,7 +66,9 @@ def _gather(problem: Problem, evidence: Evidence, psi: FloatArray, peaks: list[l
         if group.size == 0:
             continue
         at, slope = _crossings(problem, evidence, table, group, left, target[group])
-        spread = np.sqrt(n[group] * np.interp(at, table.psi, table.variance)) + evidence.scale[group, 0]
+        spread = (
+            np.sqrt(n[group] * np.interp(at, table.psi, table.variance)) + evidence.scale[group, 0]
+        )
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             width = np.minimum(spread / (n[group] * np.abs(slope)), 1.0)
         width = np.where(np.isfinite(width), width, 1.0)
@@ -73,7 +80,9 @@ def _numbers_of_records(evidence: Evidence) -> list[FloatArray]:
     """n, or where it is not public some that the noisy count allows."""
     if evidence.count is None:
         return [evidence.n]
-    return [np.maximum(evidence.count.value + k * evidence.count.scale, 1.0) for k in (-2.0, 0.0, 2.0)]
+    return [
+        np.maximum(evidence.count.value + k * evidence.count.scale, 1.0) for k in (-2.0, 0.0, 2.0)
+    ]
 
 
 def _tabulate(problem: Problem, evidence: Evidence, psi: FloatArray) -> _Table:
@@ -89,13 +98,16 @@ def _tabulate(problem: Problem, evidence: Evidence, psi: FloatArray) -> _Table:
         change = np.abs(np.diff(mean))
         turns = np.zeros(change.size, dtype=bool)
         turns[1:-1] = (np.diff(mean)[:-2] * np.diff(mean)[2:] < 0) & (change[1:-1] > 1e-9 * span)
-        rough = np.flatnonzero(((change > SMOOTH * span) | turns) & (np.diff(at) > 1e-9 * (1 + np.abs(at[1:]))))
+        rough = np.flatnonzero(
+            ((change > SMOOTH * span) | turns) & (np.diff(at) > 1e-9 * (1 + np.abs(at[1:])))
+        )
         if rough.size == 0 or at.size + rough.size > MOST:
             break
         middle = (at[rough] + at[rough + 1]) / 2
         more = _moments(problem, evidence, middle)
         at, mean, variance = (
-            np.insert(old, rough + 1, new) for old, new in zip((at, mean, variance), (middle, *more), strict=True)
+            np.insert(old, rough + 1, new)
+            for old, new in zip((at, mean, variance), (middle, *more), strict=True)
         )
     return _Table(at, mean, variance)
 
@@ -106,17 +118,27 @@ def _about_bounds(problem: Problem, evidence: Evidence) -> FloatArray:
     assert bounds is not None
     width = bounds.upper - bounds.lower
     inside = np.linspace(bounds.lower - 3 * width, bounds.upper + 3 * width, 197)
-    sd = float(np.sqrt(np.abs(problem.family.covariance(np.array([[(bounds.lower + bounds.upper) / 2]]))[0, 0, 0])))
+    sd = float(
+        np.sqrt(
+            np.abs(
+                problem.family.covariance(np.array([[(bounds.lower + bounds.upper) / 2]]))[0, 0, 0]
+            )
+        )
+    )
     return np.concatenate([inside, bounds.lower + sd * MARGIN, bounds.upper + sd * MARGIN])
 
 
-def _moments(problem: Problem, evidence: Evidence, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _moments(
+    problem: Problem, evidence: Evidence, psi: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     mean, covariance = evidence.moments(problem.theta(psi))
     return mean[:, 0], np.maximum(np.nan_to_num(covariance[:, 0, 0]), 0.0)
 
 
 def _brackets(table: _Table, target: FloatArray) -> tuple[IntArray, IntArray]:
-    """The cells of the table in which E t^ crosses the target, or turns back next to it, by group."""
+    """The cells of the table in which E t^ crosses the target, or turns back next to
+    it, by group.
+    """
     miss = table.mean[None, :] - target[:, None]  # (groups, points)
     with np.errstate(invalid="ignore"):
         crosses = miss[:, :-1] * miss[:, 1:] <= 0
@@ -128,9 +150,16 @@ def _brackets(table: _Table, target: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _crossings(
-    problem: Problem, evidence: Evidence, table: _Table, group: IntArray, left: IntArray, target: FloatArray
+    problem: Problem,
+    evidence: Evidence,
+    table: _Table,
+    group: IntArray,
+    left: IntArray,
+    target: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Where in its cell the mean meets the target, by regula falsi (Illinois), and the mean's slope there."""
+    """Where in its cell the mean meets the target, by regula falsi (Illinois), and the mean's slope
+    there.
+    """
     a, b = table.psi[left].copy(), table.psi[left + 1].copy()
     fa, fb = table.mean[left] - target, table.mean[left + 1] - target
     slope = (fb - fa) / (b - a)
@@ -143,7 +172,9 @@ def _crossings(
             break
         mean, variance = _moments(problem, evidence, at[going])
         f = mean - target[going]
-        near = np.abs(f) * n[going] < CLOSE * (np.sqrt(n[going] * variance) + evidence.scale[group[going], 0])
+        near = np.abs(f) * n[going] < CLOSE * (
+            np.sqrt(n[going] * variance) + evidence.scale[group[going], 0]
+        )
         right = f * fb[going] > 0
         moved = np.where(right, b[going] - at[going], at[going] - a[going])
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -151,7 +182,10 @@ def _crossings(
         slope[going] = np.where(np.isfinite(local) & (local != 0), local, slope[going])
         # The end that stays is believed half as much, so that both ends move.
         fa[going], fb[going] = np.where(right, fa[going] / 2, f), np.where(right, f, fb[going] / 2)
-        a[going], b[going] = np.where(right, a[going], at[going]), np.where(right, at[going], b[going])
+        a[going], b[going] = (
+            np.where(right, a[going], at[going]),
+            np.where(right, at[going], b[going]),
+        )
         going = going[~near & np.isfinite(f)]
         aim = (a[going] * fb[going] - b[going] * fa[going]) / (fb[going] - fa[going])
         at[going] = aim if step % 3 else (a[going] + b[going]) / 2

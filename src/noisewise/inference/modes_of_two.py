@@ -1,8 +1,9 @@
 """Where two parameters explain a release: every theta at which both expected sums n E t^ meet y.
 
-As in `modes`, now in the plane: a table of E t^ shows the cells in which both statistics pass their released values, the
-cells are cut smaller, and from each that is left a least-squares search (Levenberg-Marquardt) goes to the nearest theta
-that explains y best. At large n each is a peak of its own, about normal, with a width known from the moments.
+As in `modes`, now in the plane: a table of E t^ shows the cells in which both statistics pass their
+released values, the cells are cut smaller, and from each that is left a least-squares search
+(Levenberg-Marquardt) goes to the nearest theta that explains y best. At large n each is a peak of
+its own, about normal, with a width known from the moments.
 """
 
 from dataclasses import dataclass
@@ -69,19 +70,25 @@ class _Moments:
         self.mean, self.sd = self._at(grid)
 
     def _at(self, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, covariance = self.problem.evidence[0].moments(self.problem.theta(psi.reshape(-1, 2)), "rough")
+        mean, covariance = self.problem.evidence[0].moments(
+            self.problem.theta(psi.reshape(-1, 2)), "rough"
+        )
         sd = np.sqrt(np.maximum(np.einsum("bdd->bd", covariance), 0.0))
         return mean.reshape(psi.shape), sd.reshape(psi.shape)
 
     def cells(self, group: int) -> FloatArray:
-        """The middles of the smallest cells in which both statistics come close to their released values."""
+        """The middles of the smallest cells in which both statistics come close to their released
+        values.
+        """
         i, j = np.nonzero(self._close(group, self.mean, self.sd))
         low = np.stack([self.first[i], self.second[j]], axis=1)
         size = np.stack([np.diff(self.first)[i], np.diff(self.second)[j]], axis=1)
         for _ in range(ROUNDS):
             if not 0 < len(low) <= MOST:
                 break
-            psi = low[:, None, None, :] + size[:, None, None, :] * np.stack(np.meshgrid(CUT, CUT, indexing="ij"), axis=-1)
+            psi = low[:, None, None, :] + size[:, None, None, :] * np.stack(
+                np.meshgrid(CUT, CUT, indexing="ij"), axis=-1
+            )
             mean, sd = self._at(psi)
             cell, i, j = np.nonzero(self._close(group, mean, sd))
             size = size[cell] / (CUT.size - 1)
@@ -94,24 +101,36 @@ class _Moments:
         evidence = self.problem.evidence[0]
         n = max(float(evidence.n[group]), 1.0)
         slack = NEAR * (sd / np.sqrt(n) + evidence.scale[group] / n)
-        corners = [(slice(a, a - 1 or None), slice(b, b - 1 or None)) for a in (0, 1) for b in (0, 1)]
+        corners = [
+            (slice(a, a - 1 or None), slice(b, b - 1 or None)) for a in (0, 1) for b in (0, 1)
+        ]
         lowest = np.fmin.reduce([(mean - slack)[(..., *corner, slice(None))] for corner in corners])
-        highest = np.fmax.reduce([(mean + slack)[(..., *corner, slice(None))] for corner in corners])
+        highest = np.fmax.reduce(
+            [(mean + slack)[(..., *corner, slice(None))] for corner in corners]
+        )
         target = evidence.y[group] / n
         return np.asarray(((lowest <= target) & (target <= highest)).all(axis=-1))
 
 
-def _search(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """From each start to a theta that explains y best: psi, the sum of squares left, and the curvature, (starts, 2, 2)."""
+def _search(
+    problem: Problem, group: int, psi: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """From each start to a theta that explains y best: psi, the sum of squares left, and the
+    curvature, (starts, 2, 2).
+    """
     damping = np.full(len(psi), 1e-2)
     miss, slopes = _residuals(problem, group, psi)
     left = (miss**2).sum(axis=1)
     for _ in range(STEPS):
         curvature = np.einsum("bkj,bki->bji", slopes, slopes)
         pull = np.einsum("bkj,bk->bj", slopes, miss)
-        stiff = curvature + damping[:, None, None] * (np.eye(2) * np.einsum("bjj->bj", curvature)[:, :, None] + 1e-12 * np.eye(2))
+        stiff = curvature + damping[:, None, None] * (
+            np.eye(2) * np.einsum("bjj->bj", curvature)[:, :, None] + 1e-12 * np.eye(2)
+        )
         step = _solve(stiff, pull)
-        step = step * np.minimum(1.0, 1.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
+        step = step * np.minimum(
+            1.0, 1.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300)
+        )
         tried = np.where(np.isfinite(step), psi - step, psi)
         new_miss, new_slopes = _residuals(problem, group, tried)
         new_left = (new_miss**2).sum(axis=1)
@@ -120,7 +139,10 @@ def _search(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArray, 
         if not better.any():
             break
         psi = np.where(better[:, None], tried, psi)
-        miss, slopes = np.where(better[:, None], new_miss, miss), np.where(better[:, None, None], new_slopes, slopes)
+        miss, slopes = (
+            np.where(better[:, None], new_miss, miss),
+            np.where(better[:, None, None], new_slopes, slopes),
+        )
         settled = np.abs(left - new_left) < 1e-6 * (1 + new_left)
         left = np.where(better, new_left, left)
         if (settled | ~better & (damping > 1e6)).all():
@@ -129,21 +151,35 @@ def _search(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArray, 
 
 
 def _residuals(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(n E t^ - y) in sds, of all releases, with their correlation taken out; and its derivative in psi."""
+    """(n E t^ - y) in sds, of all releases, with their correlation taken out; and its derivative in
+    psi.
+    """
     values, slopes = [], []
     h = DIFFERENCE * (1 + np.abs(psi))
-    points = np.concatenate([psi, *(psi + sign * h * np.eye(2)[j] for j in (0, 1) for sign in (-1, 1))])
+    points = np.concatenate(
+        [psi, *(psi + sign * h * np.eye(2)[j] for j in (0, 1) for sign in (-1, 1))]
+    )
     theta = problem.theta(points)
     for evidence in problem.evidence:
         n = max(float(evidence.n[group]), 0.0)
-        mean, covariance = evidence.moments(theta, "rough" if evidence.rounds_records else "auto")  # to search with
-        mean = np.nan_to_num(n * mean, nan=1e150, posinf=1e150, neginf=-1e150).reshape(5, len(psi), -1)
+        # to search with
+        mean, covariance = evidence.moments(theta, "rough" if evidence.rounds_records else "auto")
+        mean = np.nan_to_num(n * mean, nan=1e150, posinf=1e150, neginf=-1e150).reshape(
+            5, len(psi), -1
+        )
         spread = n * np.nan_to_num(covariance[: len(psi)]) + np.diag(2 * evidence.scale[group] ** 2)
         root = np.linalg.inv(
-            np.linalg.cholesky(spread + np.eye(spread.shape[1]) * 1e-12 * np.trace(spread, axis1=1, axis2=2)[:, None, None])
+            np.linalg.cholesky(
+                spread
+                + np.eye(spread.shape[1])
+                * 1e-12
+                * np.trace(spread, axis1=1, axis2=2)[:, None, None]
+            )
         )
         values.append(np.einsum("bij,bj->bi", root, mean[0] - evidence.y[group]))
-        slope = np.stack([(mean[2 + 2 * j] - mean[1 + 2 * j]) / (2 * h[:, j, None]) for j in (0, 1)], axis=-1)
+        slope = np.stack(
+            [(mean[2 + 2 * j] - mean[1 + 2 * j]) / (2 * h[:, j, None]) for j in (0, 1)], axis=-1
+        )
         slopes.append(np.einsum("bij,bjk->bik", root, slope))
     return np.concatenate(values, axis=1), np.concatenate(slopes, axis=1)
 
@@ -153,7 +189,12 @@ def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
     (a, b), (c, d) = ((matrix[:, 0, 0], matrix[:, 0, 1]), (matrix[:, 1, 0], matrix[:, 1, 1]))
     with np.errstate(all="ignore"):
         determinant = a * d - b * c
-        return np.stack([d * vector[:, 0] - b * vector[:, 1], a * vector[:, 1] - c * vector[:, 0]], axis=1) / determinant[:, None]
+        return (
+            np.stack(
+                [d * vector[:, 0] - b * vector[:, 1], a * vector[:, 1] - c * vector[:, 0]], axis=1
+            )
+            / determinant[:, None]
+        )
 
 
 def _distinct(psi: FloatArray, left: FloatArray, curvature: FloatArray) -> list[Peak]:
@@ -162,7 +203,10 @@ def _distinct(psi: FloatArray, left: FloatArray, curvature: FloatArray) -> list[
     for k in np.argsort(left):
         if not left[k] < EXPLAINS**2 + left.min() or not np.isfinite(psi[k]).all():
             continue
-        if any((psi[k] - p.psi) @ np.linalg.pinv(p.covariance) @ (psi[k] - p.psi) < APART**2 for p in found):
+        if any(
+            (psi[k] - p.psi) @ np.linalg.pinv(p.covariance) @ (psi[k] - p.psi) < APART**2
+            for p in found
+        ):
             continue
         determinant = np.linalg.det(curvature[k])
         if not determinant > 1e-20 * np.trace(curvature[k]) ** 2:

@@ -1,4 +1,6 @@
-"""What `infer` returns: means, sds, quantiles, intervals and draws of each parameter, and how far to trust them."""
+"""What `infer` returns: means, sds, quantiles, intervals and draws of each parameter, and how far
+to trust them.
+"""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -17,7 +19,9 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 
 class View(ABC):
-    """One group's posterior as some method left it. Arrays are (size,) for a parameter of that size."""
+    """One group's posterior as some method left it. Arrays are (size,) for a parameter of that
+    size.
+    """
 
     parameters: int = 1
     """How many parameters there are."""
@@ -39,17 +43,26 @@ class View(ABC):
         """How far to trust it."""
 
     def curve(self, parameter: int) -> tuple[FloatArray, FloatArray] | None:
-        """theta and the density there, for a parameter of one number; None where there are only draws."""
+        """theta and the density there, for a parameter of one number; None where there are only
+        draws.
+        """
         return None
 
 
 class Posterior:
-    """The posterior of a family's parameters given a release. Draws are made when first asked for."""
+    """The posterior of a family's parameters given a release. Draws are made when first
+    asked for.
+    """
 
     def __init__(
-        self, family: Family, view: View, method: str, draws: int, seed: Callable[[], np.random.SeedSequence],
+        self,
+        family: Family,
+        view: View,
+        method: str,
+        draws: int,
+        seed: Callable[[], np.random.SeedSequence],
         instead_of: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.family, self.method = family, method
         self._view, self._size, self._seed, self._instead_of = view, draws, seed, instead_of
 
@@ -69,11 +82,15 @@ class Posterior:
         return self._out(name, self._view.moments(self._index(name))[0])
 
     def sd(self, name: str) -> Any:
-        """Posterior standard deviation: a float, or (k,); None where the tail is so heavy that there is none."""
+        """Posterior standard deviation: a float, or (k,); None where the tail is so heavy that
+        there is none.
+        """
         return self._out(name, self._view.moments(self._index(name))[1])
 
     def quantile(self, name: str, q: float | Sequence[float] | FloatArray) -> Any:
-        """Posterior quantiles: a float for one q, (len(q),) for several, with another axis for a parameter of k numbers."""
+        """Posterior quantiles: a float for one q, (len(q),) for several, with another axis for a
+        parameter of k numbers.
+        """
         wanted = np.atleast_1d(np.asarray(q, dtype=float))
         if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
             raise ValueError(f"q must be probabilities between 0 and 1, got {q}.")
@@ -100,7 +117,10 @@ class Posterior:
             for j in range(size):
                 title = name if size == 1 else f"{name}[{labels[j]}]"
                 values = (mean[j], sd[j], *q[:, j])
-                rows.append({"name": title} | {k: existing(v) for k, v in zip(Summary.COLUMNS, values, strict=True)})
+                rows.append(
+                    {"name": title}
+                    | {k: existing(v) for k, v in zip(Summary.COLUMNS, values, strict=True)}
+                )
         return Summary(rows)
 
     @cached_property
@@ -109,7 +129,9 @@ class Posterior:
         return replace(self._view.certificate(), instead_of=self._instead_of)
 
     def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
-        """theta and the posterior density there, to draw: from the density itself, or from draws, smoothed."""
+        """theta and the posterior density there, to draw: from the density itself, or from draws,
+        smoothed.
+        """
         if self._size_of(name) > 1:
             raise ValueError(f"{name} is several numbers; a curve is drawn of one.")
         found = self._view.curve(self._index(name))
@@ -129,10 +151,16 @@ class Posterior:
 
         posterior = {name: values[None] for name, values in self.draws.items()}
         major = int(arviz.__version__.split(".")[0])
-        return arviz.from_dict({"posterior": posterior}) if major >= 1 else arviz.from_dict(posterior=posterior)
+        return (
+            arviz.from_dict({"posterior": posterior})
+            if major >= 1
+            else arviz.from_dict(posterior=posterior)
+        )
 
     def plot(self, axes: Any = None) -> Any:
-        """A figure of each parameter's density with its 90 % interval; returns the matplotlib figure."""
+        """A figure of each parameter's density with its 90 % interval; returns the matplotlib
+        figure.
+        """
         from noisewise.report.plots import plot_posterior
 
         return plot_posterior(self, axes)
@@ -142,7 +170,9 @@ class Posterior:
 
     def _index(self, name: str) -> int:
         if name not in self.names:
-            raise ValueError(f"no parameter {name!r}; the {self.family.kind} family has {', '.join(self.names)}.")
+            raise ValueError(
+                f"no parameter {name!r}; the {self.family.kind} family has {', '.join(self.names)}."
+            )
         return self.names.index(name)
 
     def _size_of(self, name: str) -> int:
@@ -168,10 +198,15 @@ class Summary(list[dict[str, Any]]):
 
     def __str__(self) -> str:
         header = ["", *self.COLUMNS]
-        rows = [[str(row["name"]), *(_figure(row[column]) for column in self.COLUMNS)] for row in self]
+        rows = [
+            [str(row["name"]), *(_figure(row[column]) for column in self.COLUMNS)] for row in self
+        ]
         widths = [max(len(row[j]) for row in (header, *rows)) for j in range(len(header))]
         lines = []
         for row in (header, *rows):
-            cells = (cell.ljust(w) if j == 0 else cell.rjust(w) for j, (cell, w) in enumerate(zip(row, widths, strict=True)))
+            cells = (
+                cell.ljust(w) if j == 0 else cell.rjust(w)
+                for j, (cell, w) in enumerate(zip(row, widths, strict=True))
+            )
             lines.append("  ".join(cells))
         return "\n".join(lines)

@@ -1,8 +1,9 @@
 """How surprising releases are: under their prior, and given each other.
 
-Whole releases are drawn anew from the model, and the one that was made is ranked among them by how far out its furthest
-coordinate lies. If the model is right they are exchangeable, and the rank's share is a p-value as it stands, however
-many coordinates there are. The draws are seeded from the release, so that a certificate is the same every time.
+Whole releases are drawn anew from the model, and the one that was made is ranked among them by how
+far out its furthest coordinate lies. If the model is right they are exchangeable, and the rank's
+share is a p-value as it stands, however many coordinates there are. The draws are seeded from the
+release, so that a certificate is the same every time.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +21,9 @@ FIRST, MOST = 1000, 5000
 """Releases that are drawn at first, and where those leave a doubt."""
 DOUBT = 0.02
 CELLS = 1 << 19
-"""Numbers that are drawn at first, at most, where a release has many; but FEWEST releases, and four times as many in doubt."""
+"""Numbers that are drawn at first, at most, where a release has many; but FEWEST releases, and four
+times as many in doubt.
+"""
 FEWEST = 500
 LEAST = 64
 """Among fewer releases, because the others cannot be drawn, nothing is said to be surprising."""
@@ -43,11 +46,12 @@ def predictive_tail(problem: Problem) -> float:
 
 
 def conflict(problem: Problem, draw_given: DrawGiven, apart: int = APART) -> float | None:
-    """The p-value of releases given each other; near 0 where they contradict each other, None for a single one.
+    """The p-value of releases given each other; near 0 where they contradict each other, None for a
+    single one.
 
-    draw_given(problem, size, rng) draws theta, (size, p), from the posterior of a problem. Each release is compared with
-    what the others say, the smallest p-value times their number; more than `apart` with what all of them say together,
-    which is less strict.
+    draw_given(problem, size, rng) draws theta, (size, p), from the posterior of a problem. Each
+    release is compared with what the others say, the smallest p-value times their number; more than
+    `apart` with what all of them say together, which is less strict.
     """
     evidence = problem.evidence
     if len(evidence) < 2:
@@ -66,22 +70,29 @@ def _from_prior(problem: Problem, size: int, rng: np.random.Generator) -> FloatA
     theta = problem.prior_of(0).draw(rng, size)
     if isinstance(problem.family, Categorical):
         return theta
-    return np.stack([axis.theta(axis.psi(theta[:, j])) for j, axis in enumerate(problem.axes)], axis=1)
+    return np.stack(
+        [axis.theta(axis.psi(theta[:, j])) for j, axis in enumerate(problem.axes)], axis=1
+    )
 
 
 def _tail(evidence: Sequence[Evidence], draw: Draw, tests: int = 1, of_prior: bool = True) -> float:
-    """The p-value of all these releases together; it can be as small as a p-value among `tests` of them must be to count."""
+    """The p-value of all these releases together; it can be as small as a p-value among `tests` of
+    them must be to count.
+    """
     cells = sum(e.dimension for e in evidence)
     first = max(FEWEST, min(FIRST, CELLS // cells))
     most = 4 * first if first < FIRST else MOST
-    entropy = np.concatenate([e.y[0] for e in evidence] + [e.count.value[:1] for e in evidence if e.count is not None]).view(
-        np.uint32
-    )
+    entropy = np.concatenate(
+        [e.y[0] for e in evidence] + [e.count.value[:1] for e in evidence if e.count is not None]
+    ).view(np.uint32)
     for stage, size in enumerate((first, most * max(1, tests // 2))):
         rng = np.random.default_rng([stage, *entropy.tolist()])
         theta = draw(size, rng)
         parts = [_beside(e, theta, rng, of_prior) for e in evidence]
-        rows, unit = np.concatenate([rows for rows, _ in parts], axis=1), np.concatenate([unit for _, unit in parts])
+        rows, unit = (
+            np.concatenate([rows for rows, _ in parts], axis=1),
+            np.concatenate([unit for _, unit in parts]),
+        )
         rows = rows[np.isfinite(rows).all(axis=1)]
         if len(rows) < LEAST:
             return 1.0
@@ -92,11 +103,15 @@ def _tail(evidence: Sequence[Evidence], draw: Draw, tests: int = 1, of_prior: bo
     return found
 
 
-def _beside(evidence: Evidence, theta: FloatArray, rng: np.random.Generator, of_prior: bool) -> tuple[FloatArray, FloatArray]:
-    """The release in the first row and draws of it in the others, (1 + draws, coordinates), and each coordinate's noise scale.
+def _beside(
+    evidence: Evidence, theta: FloatArray, rng: np.random.Generator, of_prior: bool
+) -> tuple[FloatArray, FloatArray]:
+    """The release in the first row and draws of it in the others, (1 + draws, coordinates), and
+    each coordinate's noise scale.
 
-    Where n is not public and has no prior, the draws share the noisy count of the release, or the total of its noisy
-    counts. With a prior of n they have counts of their own, and the statistics are taken for each record counted.
+    Where n is not public and has no prior, the draws share the noisy count of the release, or the
+    total of its noisy counts. With a prior of n they have counts of their own, and the statistics
+    are taken for each record counted.
     """
     size, y, scale = len(theta), evidence.y[0], evidence.scale[0]
     if evidence.public:
@@ -109,7 +124,9 @@ def _beside(evidence: Evidence, theta: FloatArray, rng: np.random.Generator, of_
         return np.vstack([y, sums(evidence, theta, n, rng) + noise]), scale
     if evidence.n_prior is None:
         assert count is not None
-        n, _ = given_total(float(count.value[0]), lambda size: count.noise.simulate(rng, size), size)
+        n, _ = given_total(
+            float(count.value[0]), lambda size: count.noise.simulate(rng, size), size
+        )
         return np.vstack([y, with_noise(evidence, theta, n, rng)]), scale
     n = whole_numbers(evidence.n_prior, rng, size)
     rows = np.vstack([y, with_noise(evidence, theta, n, rng)])
@@ -120,11 +137,17 @@ def _beside(evidence: Evidence, theta: FloatArray, rng: np.random.Generator, of_
         total, of_count = rows.sum(axis=1), float(np.sqrt((scale**2).sum()))
     records = np.maximum(total, of_count)
     shares, unit = rows / records[:, None], scale / np.median(records)
-    return (np.column_stack([shares, total]), np.append(unit, of_count)) if of_prior else (shares, unit)
+    return (
+        (np.column_stack([shares, total]), np.append(unit, of_count))
+        if of_prior
+        else (shares, unit)
+    )
 
 
 def _furthest(rows: FloatArray, unit: FloatArray) -> FloatArray:
-    """Of each row the largest -log tail probability of its coordinates, on either side, as the rows themselves have it."""
+    """Of each row the largest -log tail probability of its coordinates, on either side, as the rows
+    themselves have it.
+    """
     out = np.zeros(len(rows))
     for column, own in zip(rows.T, unit, strict=True):
         ordered = np.sort(column)
@@ -134,7 +157,9 @@ def _furthest(rows: FloatArray, unit: FloatArray) -> FloatArray:
 
 
 def _height(x: FloatArray, ordered: FloatArray, least: float) -> FloatArray:
-    """-log of the share of `ordered` below x, between a few quantiles a straight line, and beyond the last one too."""
+    """-log of the share of `ordered` below x: a straight line between a few quantiles, and beyond
+    the last one too.
+    """
     place = np.floor(TAILS * ordered.size).astype(int)
     knots, height = ordered[place[place > 1]], -np.log(TAILS[place > 1])
     width = max(float(knots[1] - knots[0]), least)
@@ -143,12 +168,16 @@ def _height(x: FloatArray, ordered: FloatArray, least: float) -> FloatArray:
 
 
 def _below_zero(evidence: Evidence) -> float | None:
-    """P(a count as far below 0 | no records), for a count below 0 where n has no prior; a larger count is always possible."""
+    """P(a count as far below 0 | no records), for a count below 0 where n has no prior; a larger
+    count is always possible.
+    """
     if evidence.public or evidence.n_prior is not None:
         return None
     if evidence.count is not None:
         value = evidence.count.value[:1]
-        return max(float(evidence.count.noise.cdf(value)[0]), 1 / (1 + MOST)) if value[0] < 0 else None
+        return (
+            max(float(evidence.count.noise.cdf(value)[0]), 1 / (1 + MOST)) if value[0] < 0 else None
+        )
     total = float(evidence.y[0].sum())
     if total >= 0:
         return None

@@ -1,4 +1,6 @@
-"""A prior and the evidence of releases, for many groups at once: log posteriors in unconstrained coordinates."""
+"""A prior and the evidence of releases, for many groups at once: log posteriors in unconstrained
+coordinates.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -17,14 +19,18 @@ from noisewise.model.priors import Gamma, InverseGamma, Normal, Prior
 
 PRIOR_DRAWS = 256
 FAR_VARIANCES = (60.0, 80.0)
-"""Log variances, from that of the bounds, at which the tail of a prior of two parameters is read off."""
+"""Log variances, from that of the bounds, at which the tail of a prior of two parameters is read
+off.
+"""
 DECAY_READ_AT = (12.0, 16.0)
 """So far inward from the last float of theta the decay of the prior is read off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Groups with a prior each; every evidence speaks of all groups, and their likelihoods multiply."""
+    """Groups with a prior each; every evidence speaks of all groups, and their likelihoods
+    multiply.
+    """
 
     family: Family
     priors: tuple[Prior, ...]  # one for all groups, or one each
@@ -50,10 +56,12 @@ class Problem:
         return self.priors[0 if len(self.priors) == 1 else group]
 
     def stretch(self, psi2: FloatArray) -> FloatArray:
-        """How far the location moves per unit of psi1, at a log variance psi2: sqrt(variance + radius^2).
+        """How far the location moves per unit of psi1, at a log variance psi2: sqrt(variance +
+        radius^2).
 
-        Where records spread little within the bounds, the bounds are the unit of the location; where they spread far
-        beyond, their sd is, since nothing else can be told. In these coordinates a posterior is no funnel.
+        Where records spread little within the bounds, the bounds are the unit of the location;
+        where they spread far beyond, their sd is, since nothing else can be told. In these
+        coordinates a posterior is no funnel.
         """
         return np.sqrt(np.exp(psi2) + self._radius**2)
 
@@ -92,43 +100,64 @@ class Problem:
     def log_prior(self, psi: FloatArray, group: IntArray) -> FloatArray:
         """The log prior density of psi."""
         columns = psi[:, None] if psi.ndim == 1 else psi
-        jacobian = np.asarray(sum(axis.log_jacobian(columns[:, j]) for j, axis in enumerate(self.axes)))
+        jacobian = np.asarray(
+            sum(axis.log_jacobian(columns[:, j]) for j, axis in enumerate(self.axes))
+        )
         with np.errstate(all="ignore"):
             if self.together:
                 jacobian = jacobian + np.log(self.stretch(columns[:, 1]))
             return np.asarray(self._prior(group).log_density(self.theta(psi)) + jacobian)
 
     def decay(self) -> FloatArray:
-        """How fast the log prior of psi, of one parameter, falls towards either end of its range, (groups, 2).
+        """How fast the log prior of psi, of one parameter, falls towards either end of its range,
+        (groups, 2).
 
-        There the likelihood is constant, so that the posterior falls as fast. Read off where theta has digits to spare.
+        There the likelihood is constant, so that the posterior falls as fast. Read off where theta
+        has digits to spare.
         """
         group = np.arange(self.groups)
         ends = []
         for end, inward in zip(self.axes[0].range, (1.0, -1.0), strict=True):
-            near, far = (self.log_prior(np.full(self.groups, end + inward * away), group) for away in DECAY_READ_AT)
+            near, far = (
+                self.log_prior(np.full(self.groups, end + inward * away), group)
+                for away in DECAY_READ_AT
+            )
             ends.append((far - near) / (DECAY_READ_AT[1] - DECAY_READ_AT[0]))
         return np.nan_to_num(np.stack(ends, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
 
     def tail_index(self, parameter: int) -> FloatArray | None:
-        """The power with which the prior of a parameter falls far out, (groups,); there the likelihood is constant."""
+        """The power with which the prior of a parameter falls far out, (groups,); there the
+        likelihood is constant.
+        """
         axis = self.axes[parameter]
         if len(self.axes) == 1:
-            return self.decay()[:, 1] + 1 if np.isfinite(axis.lower) and np.isinf(axis.upper) else None
+            return (
+                self.decay()[:, 1] + 1 if np.isfinite(axis.lower) and np.isinf(axis.upper) else None
+            )
         if not self.together:
             return None
         away = 2 * np.log(self._radius) + np.array(FAR_VARIANCES)
         group = np.arange(self.groups)
-        near, far = (self.log_prior(np.broadcast_to([0.0, v], (self.groups, 2)), group) for v in away)
-        decay = np.nan_to_num((near - far) / (FAR_VARIANCES[1] - FAR_VARIANCES[0]), nan=0.0, posinf=0.0, neginf=0.0)
-        return 2 * decay + 1 if parameter == 0 else decay + 1  # a location moves as the root of the variance
+        near, far = (
+            self.log_prior(np.broadcast_to([0.0, v], (self.groups, 2)), group) for v in away
+        )
+        decay = np.nan_to_num(
+            (near - far) / (FAR_VARIANCES[1] - FAR_VARIANCES[0]), nan=0.0, posinf=0.0, neginf=0.0
+        )
+        # a location moves as the root of the variance
+        return 2 * decay + 1 if parameter == 0 else decay + 1
 
     def _prior(self, group: IntArray) -> Prior:
         if len(self.priors) == 1:
             return self.priors[0]
         first = self.priors[0]
-        names = [field.name for field in fields(first)]  # type: ignore[arg-type]
-        return type(first)(**{name: np.array([getattr(prior, name) for prior in self.priors])[group] for name in names})
+        names = list(first.hyperparameters)
+        return type(first)(
+            **{
+                name: np.array([getattr(prior, name) for prior in self.priors])[group]
+                for name in names
+            }
+        )
 
     def collapsed(self, psi: FloatArray, group: IntArray) -> FloatArray:
         """The log likelihood under the normal approximation."""
@@ -141,20 +170,31 @@ class Problem:
         return np.asarray(sum(e.pilot(theta, group) for e in self.evidence))
 
     def exact(
-        self, psi: FloatArray, group: IntArray, slack: FloatArray | None = None, least_order: int = 0
+        self,
+        psi: FloatArray,
+        group: IntArray,
+        slack: FloatArray | None = None,
+        least_order: int = 0,
     ) -> tuple[FloatArray, FloatArray]:
         """The log likelihood, and its numerical error, which may be `slack` times the usual one."""
         theta = self.theta(psi)
         parts = [e.exact(theta, group, slack, least_order) for e in self.evidence]
-        return np.asarray(sum(value for value, _ in parts)), np.asarray(sum(error for _, error in parts))
+        return np.asarray(sum(value for value, _ in parts)), np.asarray(
+            sum(error for _, error in parts)
+        )
 
     def first_grid(self, axis: int, points: int) -> FloatArray:
-        """Points from within the prior to far beyond it, (groups, points): the middle as dense as the prior, the ends sparse."""
+        """Points from within the prior to far beyond it, (groups, points): the middle as dense as
+        the prior, the ends sparse.
+        """
         rng = np.random.default_rng(0)
         which = np.repeat(np.arange(len(self.priors)), PRIOR_DRAWS)
         theta = self._prior(which).draw(rng, which.size)
         psi = np.sort(self.psi(theta)[:, axis].reshape(len(self.priors), PRIOR_DRAWS), axis=1)
-        middle, spread = psi[:, PRIOR_DRAWS // 2], (psi[:, -PRIOR_DRAWS // 10] - psi[:, PRIOR_DRAWS // 10]) / 2
+        middle, spread = (
+            psi[:, PRIOR_DRAWS // 2],
+            (psi[:, -PRIOR_DRAWS // 10] - psi[:, PRIOR_DRAWS // 10]) / 2,
+        )
         spread = np.maximum(spread, 1e-9 * (1 + np.abs(middle)))
         low, high = self.axes[axis].range
         steps = np.sinh(np.linspace(-1, 1, points) * np.arcsinh(1e5))
@@ -171,21 +211,37 @@ class Problem:
 def check_prior(family: Family, prior: Prior) -> None:
     """Refuse a prior that is not the family's conjugate one."""
     if family.prior is None:
-        raise UnsupportedCombination(f"the {family.kind} family does not supply `prior`, its conjugate prior; add it to the class.")
+        raise UnsupportedCombination(
+            f"the {family.kind} family does not supply `prior`, its "
+            "conjugate prior; add it to the class."
+        )
     if not isinstance(prior, Prior):
-        raise UnsupportedCombination(f"prior must be a prior such as {example(family)}, got {type(prior).__name__}.")
+        raise UnsupportedCombination(
+            f"prior must be a prior such as {example(family)}, got {type(prior).__name__}."
+        )
     if not isinstance(prior, family.prior):
         raise UnsupportedCombination(
-            f"the {family.kind} family takes a {family.prior.kind} prior, such as {example(family)}, not {prior.kind}."
+            f"the {family.kind} family takes a {family.prior.kind} prior, such as "
+            f"{example(family)}, not {prior.kind}."
         )
-    several = [f.name for f in fields(prior) if f.name != "concentration" and not isinstance(getattr(prior, f.name), Real)]  # type: ignore[arg-type]
+    several = [
+        name
+        for name, value in prior.hyperparameters.items()
+        if name != "concentration" and not isinstance(value, Real)
+    ]
     if several:
-        raise UnsupportedCombination(f"{several[0]} of the {prior.kind} prior must be one number, as in {example(family)}.")
+        raise UnsupportedCombination(
+            f"{several[0]} of the {prior.kind} prior must be one number, as in {example(family)}."
+        )
     if not np.all(prior.valid):
-        raise UnsupportedCombination(f"the {prior.kind} prior has hyperparameters that are not positive and finite.")
+        raise UnsupportedCombination(
+            f"the {prior.kind} prior has hyperparameters that are not positive and finite."
+        )
     size = family.parameters[0].size
     if size > 1 and np.shape(getattr(prior, "concentration", ())) != (size,):
-        raise UnsupportedCombination(f"the dirichlet prior needs {size} numbers here, one for each category.")
+        raise UnsupportedCombination(
+            f"the dirichlet prior needs {size} numbers here, one for each category."
+        )
 
 
 def check_n_prior(releases: Sequence[Release], prior: "Prior | str | None") -> Prior | None:
@@ -196,10 +252,11 @@ def check_n_prior(releases: Sequence[Release], prior: "Prior | str | None") -> P
     if not isinstance(own, (Gamma, InverseGamma, Normal)):
         said = own.kind if isinstance(own, Prior) else type(own).__name__
         raise UnsupportedCombination(
-            f"n_prior must be a prior of a number of records, such as gamma(shape=4, rate=0.01), got {said}; "
+            "n_prior must be a prior of a number of records, such as gamma(shape=4, rate=0.01), "
+            f"got {said}; "
             "leave it out for a flat one."
         )
-    if any(np.ndim(getattr(own, field.name)) for field in fields(own)):
+    if any(map(np.ndim, own.hyperparameters.values())):
         raise UnsupportedCombination("n_prior must be one prior, with a number for each setting.")
     if all(release.n is not None for release in releases):
         raise UnsupportedCombination("the number of records is public here; leave n_prior out.")
@@ -211,9 +268,17 @@ def example(family: Family) -> str:
     if family.prior is None:
         return "none"
     if family.prior.kind == "dirichlet":
-        return (
-            f"dirichlet(concentration={[1] * min(family.parameters[0].size, 3)}{'' if family.parameters[0].size <= 3 else ' ...'})"
-        )
-    settings = {"alpha": 1, "beta": 1, "shape": 2, "rate": 20, "mean": 0, "sd": 10, "scale": 3, "strength": 1}
+        size = family.parameters[0].size
+        return f"dirichlet(concentration={[1] * min(size, 3)}{' ...' if size > 3 else ''})"
+    settings = {
+        "alpha": 1,
+        "beta": 1,
+        "shape": 2,
+        "rate": 20,
+        "mean": 0,
+        "sd": 10,
+        "scale": 3,
+        "strength": 1,
+    }
     names = [field.name for field in fields(family.prior)]  # type: ignore[arg-type]
     return f"{family.prior.kind}({', '.join(f'{name}={settings[name]}' for name in names)})"

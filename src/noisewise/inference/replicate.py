@@ -1,4 +1,6 @@
-"""Releases drawn anew from a model: sums of n bounded records given theta, whatever n, and noise on them."""
+"""Releases drawn anew from a model: sums of n bounded records given theta, whatever n, and noise on
+them.
+"""
 
 from collections.abc import Callable
 
@@ -17,7 +19,9 @@ from noisewise.model.moments import interval_moments
 from noisewise.model.priors import Prior
 
 FEW = 64
-"""So many records are drawn one by one; the sum of more of them inside the bounds is normal but for its skewness."""
+"""So many records are drawn one by one; the sum of more of them inside the bounds is normal but for
+its skewness.
+"""
 SKEWED = 1 << 17
 """The skewness of the sum of more records does not matter."""
 WIDE = 1 << 11
@@ -30,8 +34,12 @@ ENUMERATED = 1 << 14
 ROUNDS = 64
 
 
-def sums(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """The sum of t^(x) over n records at each theta, (batch, d); rows that cannot be had are NaN."""
+def sums(
+    evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """The sum of t^(x) over n records at each theta, (batch, d); rows that cannot be
+    had are NaN.
+    """
     if isinstance(evidence.family, Bernoulli):
         return binomial(n, theta[:, 0], rng)[:, None]
     if isinstance(evidence.family, Categorical):
@@ -44,7 +52,9 @@ def sums(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Ge
     return out if evidence.steps is None else np.round(out / evidence.steps) * evidence.steps
 
 
-def with_noise(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+def with_noise(
+    evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """The statistic as released, (batch, d)."""
     return sums(evidence, theta, n, rng) + noise_of(evidence).simulate(rng, len(theta))
 
@@ -53,11 +63,17 @@ def noise_of(evidence: Evidence) -> Noise:
     """The noise of the first group; discrete where its lattice is coarse."""
     if not evidence.discrete or evidence.steps is None:
         return evidence.noise()
-    return (DiscreteGaussian if evidence.gaussian else DiscreteLaplace)(tuple(evidence.scale[0]), tuple(evidence.steps))
+    return (DiscreteGaussian if evidence.gaussian else DiscreteLaplace)(
+        tuple(evidence.scale[0]), tuple(evidence.steps)
+    )
 
 
-def given_total(total: float, noise: Callable[[int], FloatArray], size: int) -> tuple[FloatArray, FloatArray]:
-    """n and the noise, given their sum: every n from 0 is as likely as any other. Noise has shape (size, parts)."""
+def given_total(
+    total: float, noise: Callable[[int], FloatArray], size: int
+) -> tuple[FloatArray, FloatArray]:
+    """n and the noise, given their sum: every n from 0 is as likely as any other. Noise has shape
+    (size, parts).
+    """
     drawn = noise(size)
     for _ in range(ROUNDS):
         short = np.flatnonzero(total - drawn.sum(axis=1) < -0.5)
@@ -68,7 +84,9 @@ def given_total(total: float, noise: Callable[[int], FloatArray], size: int) -> 
 
 
 def whole_numbers(prior: Prior, rng: np.random.Generator, size: int) -> FloatArray:
-    """Draws of n: each whole number has its prior density as weight, which is rounding where they are many."""
+    """Draws of n: each whole number has its prior density as weight, which is rounding where they
+    are many.
+    """
     drawn = prior.draw(rng, 4 * size)[:, 0]
     if drawn.max() > ENUMERATED / 4:
         possible = drawn[drawn > -0.5]
@@ -111,7 +129,9 @@ def _interval(family: Family, bounds: Bounds | None) -> tuple[float, float]:
     return (float(np.ceil(low)), float(np.floor(high))) if family.integer else (low, high)
 
 
-def _one_by_one(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _one_by_one(
+    evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     family = evidence.family
     own, bounds = evidence.units(theta)
     try:
@@ -124,11 +144,15 @@ def _one_by_one(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.ra
         there &= (x >= low) & (x <= high)
     columns = [np.asarray(t, dtype=float) for t in family.statistic(np.clip(x, low, high), np)]
     if evidence.steps is not None:
-        columns = [np.floor(t / step + 0.5) * step for t, step in zip(columns, evidence.steps, strict=True)]
+        columns = [
+            np.floor(t / step + 0.5) * step for t, step in zip(columns, evidence.steps, strict=True)
+        ]
     return np.stack([np.where(there, t, 0.0).sum(axis=1) for t in columns], axis=1)
 
 
-def _together(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _together(
+    evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """How many lie inside the bounds and at either of them, then the sum of those inside."""
     family = evidence.family
     own, bounds = evidence.units(theta)
@@ -136,7 +160,11 @@ def _together(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.rand
     if family.integer and high - low > WIDE:
         return _normal(evidence, theta, n, rng)
     law = record_law(family, own, bounds, ORDER)
-    points = law.value if evidence.steps is None else on_lattice(law, evidence.steps).value * evidence.steps
+    points = (
+        law.value
+        if evidence.steps is None
+        else on_lattice(law, evidence.steps).value * evidence.steps
+    )
     nodes = law.weight.shape[1] - law.atoms
     value, weight = points[:, :nodes], law.weight[:, :nodes]
     inside = weight.sum(axis=1)
@@ -144,13 +172,18 @@ def _together(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.rand
     out = np.einsum("ba,bad->bd", number[:, 1:], points[:, nodes:])
     weight = weight / np.maximum(inside, 1e-300)[:, None]
     k = number[:, 0]
-    for rows, draw in ((np.flatnonzero((k > 0) & (k <= FEW)), _from_nodes), (np.flatnonzero(k > FEW), _skewed)):
+    for rows, draw in (
+        (np.flatnonzero((k > 0) & (k <= FEW)), _from_nodes),
+        (np.flatnonzero(k > FEW), _skewed),
+    ):
         if rows.size:
             out[rows] += draw(value[rows], weight[rows], k[rows], rng)
     return np.asarray(out)
 
 
-def _from_nodes(value: FloatArray, weight: FloatArray, k: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _from_nodes(
+    value: FloatArray, weight: FloatArray, k: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """The sum of k draws from weighted points."""
     out = np.zeros((len(k), value.shape[2]))
     below = np.cumsum(weight, axis=1)
@@ -161,8 +194,12 @@ def _from_nodes(value: FloatArray, weight: FloatArray, k: FloatArray, rng: np.ra
     return out
 
 
-def _skewed(value: FloatArray, weight: FloatArray, k: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """The sum of many draws from weighted points: normal, and with the first term of Cornish and Fisher's expansion."""
+def _skewed(
+    value: FloatArray, weight: FloatArray, k: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """The sum of many draws from weighted points: normal, and with the first term of Cornish and
+    Fisher's expansion.
+    """
     mean = np.einsum("bm,bmd->bd", weight, value)
     centred = value - mean[:, None, :]
     covariance = np.einsum("bm,bmd,bme->bde", weight, centred, centred)
@@ -170,11 +207,15 @@ def _skewed(value: FloatArray, weight: FloatArray, k: FloatArray, rng: np.random
     third = np.einsum("bm,bmd->bd", weight, centred**3)
     skewness = np.where(sd > 0, third / np.maximum(sd, 1e-300) ** 3, 0.0) / np.sqrt(k)[:, None]
     skewness[k > SKEWED] = 0.0
-    return np.asarray(k[:, None] * mean + np.sqrt(k)[:, None] * sd * (z + skewness * (z * z - 1) / 6))
+    return np.asarray(
+        k[:, None] * mean + np.sqrt(k)[:, None] * sd * (z + skewness * (z * z - 1) / 6)
+    )
 
 
 def _standard(covariance: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-    """Standard normal draws with the covariance's correlations, and the standard deviations, each (batch, d)."""
+    """Standard normal draws with the covariance's correlations, and the standard deviations, each
+    (batch, d).
+    """
     sd = np.sqrt(np.maximum(np.einsum("bdd->bd", covariance), 0.0))
     z = rng.standard_normal(sd.shape)
     if sd.shape[1] > 1:
@@ -186,14 +227,20 @@ def _standard(covariance: FloatArray, rng: np.random.Generator) -> tuple[FloatAr
     return z, sd
 
 
-def _normal(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator) -> FloatArray:
+def _normal(
+    evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     """Whole numbers without end: normal inside the bounds, given how many lie there."""
     family = evidence.family
     own, bounds = evidence.units(theta)
     low, high = _interval(family, bounds)
     moments = interval_moments(family, own, low, high)
     inside = np.exp(moments.log_probability)
-    below = family.cdf(np.array([low - 1]), own)[:, 0] if low > family.support[0] else np.zeros(len(own))
+    below = (
+        family.cdf(np.array([low - 1]), own)[:, 0]
+        if low > family.support[0]
+        else np.zeros(len(own))
+    )
     above = np.maximum(1 - inside - below, 0.0) if high < family.support[1] else np.zeros(len(own))
     number = multinomial(n, np.column_stack([inside, below, above]), rng)
     z, sd = _standard(moments.covariance, rng)
@@ -201,5 +248,7 @@ def _normal(evidence: Evidence, theta: FloatArray, n: FloatArray, rng: np.random
     out = np.where(k > 0, k * moments.mean + np.sqrt(k) * sd * z, 0.0)
     if bounds is not None and bounds.outside == "clamp":
         for j, edge in ((1, low), (2, high)):
-            out += number[:, j : j + 1] * np.array([float(t) for t in family.statistic(np.float64(edge), np)])
+            out += number[:, j : j + 1] * np.array(
+                [float(t) for t in family.statistic(np.float64(edge), np)]
+            )
     return out

@@ -1,18 +1,22 @@
-"""The posterior of two parameters, for many groups at once: the second parameter outside, the first within.
+"""The posterior of two parameters, for many groups at once: the second parameter outside, the first
+within.
 
-A cheap pilot likelihood finds, for every value of the second parameter, the range of the first: a grid of two
-parameters in a rectangle would miss funnels. Where n is large the likelihood is narrow peaks, known beforehand, and each
-has a patch of its own. In coordinates (s, t) of [-1, 1]^2 that follow this range, the collapsed log posterior is computed on
-a dense grid (`_filled`), and the exact one at few points of it: their difference is smooth. Where splines through the
-few points would tell another story than through fewer, there are more, in the end all that matter.
+A cheap pilot likelihood finds, for every value of the second parameter, the range of the first: a
+grid of two parameters in a rectangle would miss funnels. Where n is large the likelihood is narrow
+peaks, known beforehand, and each has a patch of its own. In coordinates (s, t) of [-1, 1]^2 that
+follow this range, the collapsed log posterior is computed on a dense grid (`_filled`), and the
+exact one at few points of it: their difference is smooth. Where splines through the few points
+would tell another story than through fewer, there are more, in the end all that matter.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
-import scipy  # its submodules are imported when they are used: they take longer than a posterior of one parameter
+
+# its submodules are imported when they are used: they take longer than a posterior of one parameter
+import scipy
 from numpy.typing import NDArray
 
 from noisewise.inference import effort
@@ -23,25 +27,39 @@ from noisewise.inference.modes_of_two import Peak
 from noisewise.model.arrays import FloatArray, IntArray
 
 DENSE = (49, 97, 193)
-"""Rows and columns of the dense grid; the finer ones are for posteriors with a narrow part in a wide range."""
+"""Rows and columns of the dense grid; the finer ones are for posteriors with a narrow part in a
+wide range.
+"""
 PER_CELL = 1.5
 """Dense points in the narrowest cell that the pilot's own grid needed near its peak."""
 FIRST_STRIDE = 8
-"""The exact likelihood is had at every eighth row and column of the smallest dense grid, then at every fourth, ..."""
+"""The exact likelihood is had at every eighth row and column of the smallest dense grid, then at
+every fourth, ...
+"""
 AGREE, SHRINKS = 0.05, 10.0
-"""A stride is fine enough if it moved the log density, weighted by the density, no more than this; splines err by a tenth of it."""
+"""A stride is fine enough if it moved the log density, weighted by the density, no more than this;
+splines err by a tenth of it.
+"""
 UNREFINED = 2.0
-"""Splines that could not be refined further err by at most half of what their last refinement changed."""
+"""Splines that could not be refined further err by at most half of what their last refinement
+changed.
+"""
 RANGE = 14.0
 """A box ends where the density is e^-14 of its peak."""
 ROW_RANGE = 11.0
-"""A row within it ends where the density is e^-11 of the row's own peak, so that also the last row is whole."""
+"""A row within it ends where the density is e^-11 of the row's own peak, so that also the last row
+is whole.
+"""
 ROOMY = 0.3
 """The box is drawn closer where less than this share of it matters."""
 SMOOTH = 0.01
-"""Splines through half of the points may err by this, weighted by the density; through all of them they err far less."""
+"""Splines through half of the points may err by this, weighted by the density; through all of them
+they err far less.
+"""
 HOPELESS = 60.0
-"""Where the pilot is this far below its peak, the collapsed likelihood is not had: however correlated, it would be half as far."""
+"""Where the pilot is this far below its peak, the collapsed likelihood is not had: however
+correlated, it would be half as far.
+"""
 MATTERS = 10.0
 """Where the density is below e^-10 of its peak, the difference is held as it is nearby."""
 LOOSEST = 4.0
@@ -73,7 +91,9 @@ Likelihood = Callable[[FloatArray, IntArray], FloatArray]
 
 @dataclass(frozen=True)
 class Sheet:
-    """Log densities on a grid of (s, t): psi2 = middle2 + half2 t, psi1 = polynomial ranges in t."""
+    """Log densities on a grid of (s, t): psi2 = middle2 + half2 t, psi1 = polynomial
+    ranges in t.
+    """
 
     value: FloatArray  # (patches, dense over t, dense over s)
     collapsed: FloatArray  # the same
@@ -84,7 +104,9 @@ class Sheet:
 
     def take(self, rows: IntArray) -> "Sheet":
         """Some of the patches."""
-        value, collapsed, outer, inner = (field[rows] for field in (self.value, self.collapsed, self.outer, self.inner))
+        value, collapsed, outer, inner = (
+            field[rows] for field in (self.value, self.collapsed, self.outer, self.inner)
+        )
         return Sheet(value, collapsed, outer, inner, self.error[rows], self.points[rows])
 
     @property
@@ -93,21 +115,34 @@ class Sheet:
         low, high = limits(self.inner, np.linspace(-1, 1, self.value.shape[1]))
         top = self.value.max(axis=(1, 2))
         mass = (np.exp(self.value - top[:, None, None]) * (high - low)[:, :, None]).sum(axis=(1, 2))
-        return np.asarray(top + np.log(mass * np.diff(self.outer)[:, 0]) - 2 * np.log(self.value.shape[1]))
+        return np.asarray(
+            top + np.log(mass * np.diff(self.outer)[:, 0]) - 2 * np.log(self.value.shape[1])
+        )
 
     @property
     def hull(self) -> FloatArray:
-        """The rectangle of each patch, (patches, 2, 2): lowest and highest psi1, lowest and highest psi2."""
+        """The rectangle of each patch, (patches, 2, 2): lowest and highest psi1, lowest and highest
+        psi2.
+        """
         low, high = limits(self.inner, np.linspace(-1, 1, 17))
         return np.stack([np.stack([low.min(axis=1), high.max(axis=1)], axis=1), self.outer], axis=1)
 
 
 def solve(
-    log_prior: Likelihood, pilot: Likelihood, collapsed: Likelihood, exact: Exact | None, psi1: FloatArray, psi2: FloatArray,
+    log_prior: Likelihood,
+    pilot: Likelihood,
+    collapsed: Likelihood,
+    exact: Exact | None,
+    psi1: FloatArray,
+    psi2: FloatArray,
     peaks: Sequence[Sequence[Peak]],
-) -> list[list[Sheet]]:  # fmt: skip
-    """The sheets of each group, mostly one; psi1 and psi2 are first grids, (groups, points) each."""
-    owner, outer, inner, need = _boxes(lambda at, group: log_prior(at, group) + pilot(at, group), psi1, psi2, peaks)
+) -> list[list[Sheet]]:
+    """The sheets of each group, mostly one; psi1 and psi2 are first grids, (groups,
+    points) each.
+    """
+    owner, outer, inner, need = _boxes(
+        lambda at, group: log_prior(at, group) + pilot(at, group), psi1, psi2, peaks
+    )
     size = np.searchsorted(np.array(DENSE[:-1]) - 1, PER_CELL * need)
     out: list[list[Sheet]] = [[] for _ in psi1]
     for nth in np.unique(size):
@@ -123,7 +158,10 @@ def solve(
             return np.nan_to_num(value, nan=grids.LOWEST, neginf=grids.LOWEST)
 
         def both(
-            at: FloatArray, patch: IntArray, slack: FloatArray | None = None, members: IntArray = members
+            at: FloatArray,
+            patch: IntArray,
+            slack: FloatArray | None = None,
+            members: IntArray = members,
         ) -> tuple[FloatArray, FloatArray]:
             assert exact is not None
             group = owner[members[patch]]
@@ -133,7 +171,8 @@ def solve(
         sheet, psi = _collapsed(approximate, outer[members], inner[members], DENSE[nth])
         matters = _matter(sheet, owner[members], len(psi1))
         sheet, psi, members = sheet.take(matters), psi[matters], members[matters]
-        sheet = sheet if exact is None else _exact(lambda *a, m=members: both(*a, members=m), sheet, psi)  # type: ignore[misc]
+        if exact is not None:
+            sheet = _exact(partial(both, members=members), sheet, psi)
         for position, patch in enumerate(members):
             out[owner[patch]].append(sheet.take(np.array([position])))
     return [_without_repeats(sheets) for sheets in out]
@@ -147,7 +186,9 @@ def _matter(sheet: Sheet, owner: IntArray, groups: int) -> IntArray:
 
 
 def _without_repeats(sheets: list[Sheet]) -> list[Sheet]:
-    """Patches that have grown into each other would count twice: of those the heavier one is kept."""
+    """Patches that have grown into each other would count twice: of those the heavier
+    one is kept.
+    """
     kept: list[Sheet] = []
     for sheet in sorted(sheets, key=lambda one: -float(one.log_mass[0])):
         if not any(_overlap(sheet.hull[0], other.hull[0]) for other in kept):
@@ -163,13 +204,19 @@ def _overlap(one: FloatArray, other: FloatArray) -> bool:
 def _boxes(
     pilot: Likelihood, psi1: FloatArray, psi2: FloatArray, peaks: Sequence[Sequence[Peak]]
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """For each patch its group, its range of psi2, that of psi1 given psi2, and in how many cells its narrowest part goes."""
+    """For each patch its group, its range of psi2, that of psi1 given psi2, and in how many cells
+    its narrowest part goes.
+    """
     patches = [_patches(own) for own in peaks]
     wide = np.array([g for g, own in enumerate(patches) if not own], dtype=np.int64)
     owner, outer, inner, need = [wide], [np.empty((0, 2))], [np.empty((0, 2, 4))], [np.empty(0)]
     if wide.size:
         starts = [(_with(psi1[g], peaks[g], 0), _with(psi2[g], peaks[g], 1)) for g in wide]
-        box = _box(lambda at, group: pilot(at, wide[group]), [first for first, _ in starts], [second for _, second in starts])
+        box = _box(
+            lambda at, group: pilot(at, wide[group]),
+            [first for first, _ in starts],
+            [second for _, second in starts],
+        )
         outer, inner, need = [box[0]], [box[1]], [box[2]]
     for g, own in enumerate(patches):
         for second, first in own:
@@ -182,12 +229,18 @@ def _boxes(
 
 def _with(first: FloatArray, peaks: Sequence[Peak], axis: int) -> FloatArray:
     """A first grid with points about every peak."""
-    extra = [peak.psi[axis] + min(peak.widths[axis], 1.0) * sign * LADDER for peak in peaks for sign in (-1, 1)]
+    extra = [
+        peak.psi[axis] + min(peak.widths[axis], 1.0) * sign * LADDER
+        for peak in peaks
+        for sign in (-1, 1)
+    ]
     return np.unique(np.concatenate([first, *extra]))
 
 
 def _patches(peaks: Sequence[Peak]) -> list[tuple[FloatArray, FloatArray]]:
-    """The boxes of narrow peaks that lie apart; none if a peak is wide or two meet: then one box holds everything."""
+    """The boxes of narrow peaks that lie apart; none if a peak is wide or two meet: then one box
+    holds everything.
+    """
     boxes: list[tuple[FloatArray, FloatArray]] = []
     hulls: list[FloatArray] = []
     for peak in peaks:
@@ -196,7 +249,9 @@ def _patches(peaks: Sequence[Peak]) -> list[tuple[FloatArray, FloatArray]]:
         half = PATCH * peak.widths[1]
         outer = peak.psi[1] + half * np.array([-1.0, 1.0])
         lean = peak.covariance[0, 1] / peak.covariance[1, 1]
-        given = PATCH * np.sqrt(max(peak.covariance[0, 0] - lean * peak.covariance[0, 1], 1e-6 * peak.covariance[0, 0]))
+        given = PATCH * np.sqrt(
+            max(peak.covariance[0, 0] - lean * peak.covariance[0, 1], 1e-6 * peak.covariance[0, 0])
+        )
         inner = np.zeros((2, 4))
         inner[:, 0], inner[:, 1] = peak.psi[0] + given * np.array([-1.0, 1.0]), lean * half
         hull = np.array([[inner[0, 0] - abs(lean * half), inner[1, 0] + abs(lean * half)], outer])
@@ -207,8 +262,12 @@ def _patches(peaks: Sequence[Peak]) -> list[tuple[FloatArray, FloatArray]]:
     return boxes
 
 
-def _collapsed(approximate: Likelihood, outer: FloatArray, inner: FloatArray, dense: int) -> tuple[Sheet, FloatArray]:
-    """The collapsed log density on dense grids, and where their points are, in boxes drawn close around it."""
+def _collapsed(
+    approximate: Likelihood, outer: FloatArray, inner: FloatArray, dense: int
+) -> tuple[Sheet, FloatArray]:
+    """The collapsed log density on dense grids, and where their points are, in boxes drawn close
+    around it.
+    """
     patches, unit = len(outer), np.linspace(-1, 1, dense)
     value, psi = np.empty((patches, dense, dense)), np.empty((patches, dense, dense, 2))
     todo = np.arange(patches)
@@ -220,21 +279,31 @@ def _collapsed(approximate: Likelihood, outer: FloatArray, inner: FloatArray, de
             todo = np.array(changed, dtype=np.int64)
         if todo.size == 0:
             break
-    return Sheet(value, value, outer, inner, np.zeros(patches), np.zeros(patches, dtype=np.int64)), psi
+    return Sheet(
+        value, value, outer, inner, np.zeros(patches), np.zeros(patches, dtype=np.int64)
+    ), psi
 
 
 def _filled(approximate: Likelihood, psi: FloatArray, groups: IntArray) -> FloatArray:
-    """The log density at every second row and column; at the others by splines, or itself where splines through fewer err."""
+    """The log density at every second row and column; at the others by splines, or itself where
+    splines through fewer err.
+    """
     dense = psi.shape[1]
     some = psi[:, ::2, ::2]
     count = some.shape[1]
-    known = approximate(some.reshape(-1, 2), np.repeat(groups, count * count)).reshape(-1, count, count)
+    known = approximate(some.reshape(-1, 2), np.repeat(groups, count * count)).reshape(
+        -1, count, count
+    )
     top = known.max(axis=(1, 2), keepdims=True)
     tame = np.maximum(known, top - HOPELESS)  # below it nothing matters, and a cliff would ring
     fewer, all_points = _splines(count // 2 + 1, count), _splines(count, dense)
     miss = np.abs(fewer @ tame[:, ::2, ::2] @ fewer.T - tame) * np.exp(tame - top)
     value = np.asarray(all_points @ tame @ all_points.T)
-    rough = scipy.ndimage.maximum_filter(miss > SMOOTH, size=(1, 5, 5)).repeat(2, axis=1).repeat(2, axis=2)[:, :dense, :dense]
+    rough = (
+        scipy.ndimage.maximum_filter(miss > SMOOTH, size=(1, 5, 5))
+        .repeat(2, axis=1)
+        .repeat(2, axis=2)[:, :dense, :dense]
+    )
     rough[:, ::2, ::2], value[:, ::2, ::2] = False, known
     group, i, j = np.nonzero(rough)
     if group.size:
@@ -243,14 +312,23 @@ def _filled(approximate: Likelihood, psi: FloatArray, groups: IntArray) -> Float
 
 
 def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
-    """The exact log density: at few points of the dense grid, and at more until they tell the same story."""
-    base, value, error, points = start.value, start.value.copy(), start.error.copy(), start.points.copy()
+    """The exact log density: at few points of the dense grid, and at more until they tell the same
+    story.
+    """
+    base, value, error, points = (
+        start.value,
+        start.value.copy(),
+        start.error.copy(),
+        start.points.copy(),
+    )
     groups, dense = base.shape[:2]
     gap, todo, earlier = np.full(base.shape, np.nan), np.arange(groups), base
     unsettled = np.zeros(groups)  # what the last refinement changed
     stride = first = FIRST_STRIDE * (dense - 1) // (DENSE[0] - 1)
     while todo.size:
-        group, i, j = np.nonzero(_nearby(value[todo], stride) & np.isnan(gap[todo][:, ::stride, ::stride]))
+        group, i, j = np.nonzero(
+            _nearby(value[todo], stride) & np.isnan(gap[todo][:, ::stride, ::stride])
+        )
         group, i, j = todo[group], i * stride, j * stride
         below = value.max(axis=(1, 2))[group] - value[group, i, j]
         try:
@@ -263,7 +341,9 @@ def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
         points += np.bincount(group, minlength=groups)
         gap[group, i, j] = np.nan_to_num(posterior - base[group, i, j], nan=-np.inf)
         for g in todo:
-            value[g] = base[g] + _spread(gap[g, ::stride, ::stride], value[g, ::stride, ::stride], dense)
+            value[g] = base[g] + _spread(
+                gap[g, ::stride, ::stride], value[g, ::stride, ::stride], dense
+            )
         top = value.max(axis=(1, 2), keepdims=True)
         weight = np.exp(np.minimum(posterior - top[group, 0, 0], 0.0))
         np.maximum.at(error, group, np.minimum(rest, 1.0) * np.nan_to_num(weight))
@@ -282,16 +362,24 @@ def _exact(exact: Exact, start: Sheet, psi: FloatArray) -> Sheet:
 def _nearby(value: FloatArray, stride: int) -> BoolArray:
     """Which points of every stride-th row and column lie next to one that matters."""
     matters = value >= value.max(axis=(1, 2), keepdims=True) - MATTERS
-    return np.asarray(scipy.ndimage.maximum_filter(matters, size=(1, 2 * stride + 1, 2 * stride + 1))[:, ::stride, ::stride])
+    return np.asarray(
+        scipy.ndimage.maximum_filter(matters, size=(1, 2 * stride + 1, 2 * stride + 1))[
+            :, ::stride, ::stride
+        ]
+    )
 
 
 def _spread(gap: FloatArray, value: FloatArray, dense: int) -> FloatArray:
-    """A coarse table of differences made dense by cubic splines; what is not known is as at the nearest point that is."""
+    """A coarse table of differences made dense by cubic splines; what is not known is as at the
+    nearest point that is.
+    """
     known = np.isfinite(gap)
     if not known.any():
         return np.zeros((dense, dense))
     middle = gap.flat[np.argmax(np.where(known, value, -np.inf))]
-    nearest = scipy.ndimage.distance_transform_edt(~known, return_distances=False, return_indices=True)
+    nearest = scipy.ndimage.distance_transform_edt(
+        ~known, return_distances=False, return_indices=True
+    )
     full = np.clip(gap[tuple(nearest)], middle - TAMED, middle + TAMED)
     table = _splines(gap.shape[0], dense)
     return np.asarray(table @ full @ table.T)
@@ -300,11 +388,19 @@ def _spread(gap: FloatArray, value: FloatArray, dense: int) -> FloatArray:
 @cache
 def _splines(count: int, dense: int) -> FloatArray:
     """From values at `count` even points to `dense` ones."""
-    return np.asarray(scipy.interpolate.CubicSpline(np.linspace(-1, 1, count), np.eye(count))(np.linspace(-1, 1, dense)))
+    return np.asarray(
+        scipy.interpolate.CubicSpline(np.linspace(-1, 1, count), np.eye(count))(
+            np.linspace(-1, 1, dense)
+        )
+    )
 
 
-def _box(pilot: Likelihood, psi1: Sequence[FloatArray], psi2: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The range of psi2, and of psi1 given psi2, that holds the pilot posterior; and in how many cells the narrowest part goes."""
+def _box(
+    pilot: Likelihood, psi1: Sequence[FloatArray], psi2: Sequence[FloatArray]
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The range of psi2, and of psi1 given psi2, that holds the pilot posterior; and in how many
+    cells the narrowest part goes.
+    """
     groups = len(psi1)
     found: list[tuple[FloatArray, ...]] = []
 
@@ -354,19 +450,26 @@ def _widen(value: FloatArray, outer: FloatArray, inner: FloatArray) -> bool:
     t = np.linspace(-1 - GROWN * below, 1 + GROWN * above, 33)
     ends = limits(inner[None], np.array([-1.0, -0.9, 0.9, 1.0]))
     sides = []
-    for side, end in zip(limits(inner[None], np.clip(t, -1, 1)), ends, strict=True):  # straight on beyond the ends
+    # straight on beyond the ends
+    for side, end in zip(limits(inner[None], np.clip(t, -1, 1)), ends, strict=True):
         rise = np.diff(end[0])[[0, 2]] / 0.1
         sides.append(side[0] + rise[0] * np.minimum(t + 1, 0.0) + rise[1] * np.maximum(t - 1, 0.0))
     low, high = sides
     size = np.maximum(high - low, 1e-12)
     middle, half = outer.mean(), np.diff(outer)[0] / 2
     outer[:] = np.clip(middle + half * t[[0, -1]], *PSI2)
-    inner[:] = _ranges((2 * t - t[0] - t[-1]) / (t[-1] - t[0]), low - GROWN * size * left, high + GROWN * size * right)
+    inner[:] = _ranges(
+        (2 * t - t[0] - t[-1]) / (t[-1] - t[0]),
+        low - GROWN * size * left,
+        high + GROWN * size * right,
+    )
     return True
 
 
 def _tighten(value: FloatArray, psi1: FloatArray, outer: FloatArray, inner: FloatArray) -> bool:
-    """Draw the box of one group closer around what matters, in place, if it is too wide; psi1 is (dense t, dense s)."""
+    """Draw the box of one group closer around what matters, in place, if it is too wide; psi1 is
+    (dense t, dense s).
+    """
     dense = len(value)
     row = value.max(axis=1, keepdims=True)
     matters = (row >= value.max() - RANGE) & (value >= row - ROW_RANGE)
@@ -390,12 +493,16 @@ def _ranges(t: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     for side, edge, sign in ((0, low, -1.0), (1, high, 1.0)):
         fit = np.linalg.lstsq(powers, edge, rcond=None)[0]
         out[side, : fit.size] = fit
-        out[side, 0] += sign * np.max(sign * (edge - powers @ fit)) + sign * 1e-9 * (1 + np.abs(edge).max())
+        out[side, 0] += sign * np.max(sign * (edge - powers @ fit)) + sign * 1e-9 * (
+            1 + np.abs(edge).max()
+        )
     return out
 
 
 def limits(inner: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The lowest and highest psi1 at t, (groups, len(t)) each, for t of shape (len,) or (groups, len)."""
+    """The lowest and highest psi1 at t, (groups, len(t)) each, for t of shape (len,) or (groups,
+    len).
+    """
     t = np.broadcast_to(t, (len(inner), np.shape(t)[-1]))
     powers = t[:, :, None] ** np.arange(4)
     low = np.einsum("gtk,gk->gt", powers, inner[:, 0])
@@ -416,7 +523,9 @@ Stretch = Callable[[FloatArray], FloatArray]
 
 
 def margins(sheets: Sequence[Sheet], centre: float, stretch: Stretch) -> tuple[Grid, Grid]:
-    """The log densities of the first parameter, centre + psi1 stretch(psi2), and of psi2, of one group."""
+    """The log densities of the first parameter, centre + psi1 stretch(psi2), and of psi2, of one
+    group.
+    """
     rows = [_Rows.of(sheet, stretch) for sheet in sheets]
     top = max(float(one.row.max()) for one in rows)
     second = _mixed([(one.psi2, one.row) for one in rows])
@@ -431,7 +540,11 @@ def _mixed(parts: list[tuple[FloatArray, FloatArray]]) -> Grid:
     if len(parts) == 1:
         psi, value = parts[0]
         return Grid(psi, value, np.array([0, psi.size]))
-    edges = [end + side * 1e-9 * (1 + abs(end)) for psi, _ in parts for end, side in ((psi[0], -1), (psi[-1], 1))]
+    edges = [
+        end + side * 1e-9 * (1 + abs(end))
+        for psi, _ in parts
+        for end, side in ((psi[0], -1), (psi[-1], 1))
+    ]
     at = np.unique(np.concatenate([psi for psi, _ in parts] + [np.array(edges)]))
     total = np.full(at.size, min(float(value.min()) for _, value in parts) - NOTHING)
     for psi, value in parts:
@@ -442,7 +555,9 @@ def _mixed(parts: list[tuple[FloatArray, FloatArray]]) -> Grid:
 
 @dataclass(frozen=True)
 class _Rows:
-    """One sheet as rows of constant psi2: on each the first parameter, from `low` to `high`, less the centre."""
+    """One sheet as rows of constant psi2: on each the first parameter, from `low` to `high`, less
+    the centre.
+    """
 
     value: FloatArray  # (dense over t, dense over s), less its highest
     top: float
@@ -458,12 +573,23 @@ class _Rows:
         unit, top = np.linspace(-1, 1, dense), float(sheet.value[0].max())
         low, high = (side[0] for side in limits(sheet.inner, unit))
         psi2 = sheet.outer[0].mean() + np.diff(sheet.outer[0]) / 2 * unit
-        held = np.maximum(np.exp(value - top) @ _trapezoid(dense), 1e-300)  # a row may be far below the peak
+        # a row may be far below the peak
+        held = np.maximum(np.exp(value - top) @ _trapezoid(dense), 1e-300)
         size = stretch(psi2)
-        return cls(value - top, top, psi2, low * size, high * size, size, np.log(held * (high - low) / 2) + top)
+        return cls(
+            value - top,
+            top,
+            psi2,
+            low * size,
+            high * size,
+            size,
+            np.log(held * (high - low) / 2) + top,
+        )
 
     def positions(self) -> FloatArray:
-        """Where the first parameter's density is computed: evenly in the logit of its own distribution, and at its ends."""
+        """Where the first parameter's density is computed: evenly in the logit of its own
+        distribution, and at its ends.
+        """
         share = np.linspace(0, 1, 65)
         at = self.low[:, None] + (self.high - self.low)[:, None] * share
         place = share * (self.value.shape[1] - 1)
@@ -501,15 +627,22 @@ def _interpolate_rows(log_values: FloatArray, inside: FloatArray) -> FloatArray:
     g = np.arange(log_values.shape[0])[:, None, None]
     t = np.arange(log_values.shape[1])[None, :, None]
     p0, p1 = log_values[g, t, np.maximum(i - 1, 0)], log_values[g, t, i]
-    p2, p3 = log_values[g, t, np.minimum(i + 1, dense - 1)], log_values[g, t, np.minimum(i + 2, dense - 1)]
-    cubic = p1 + 0.5 * x * (p2 - p0 + x * (2 * p0 - 5 * p1 + 4 * p2 - p3 + x * (3 * (p1 - p2) + p3 - p0)))
+    p2, p3 = (
+        log_values[g, t, np.minimum(i + 1, dense - 1)],
+        log_values[g, t, np.minimum(i + 2, dense - 1)],
+    )
+    cubic = p1 + 0.5 * x * (
+        p2 - p0 + x * (2 * p0 - 5 * p1 + 4 * p2 - p3 + x * (3 * (p1 - p2) + p3 - p0))
+    )
     linear = p1 + x * (p2 - p1)
     curve = np.where(np.abs(p2 - p1) + np.abs(p1 - p0) + np.abs(p3 - p2) > 20, linear, cubic)
     return np.where(np.abs(inside) <= 1 + 1e-9, np.exp(np.minimum(curve, 50.0)), 0.0)
 
 
 def draw(sheet: Sheet, psi2: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """psi1 given each psi2: from the row of the grid next to psi2, chosen in proportion to nearness."""
+    """psi1 given each psi2: from the row of the grid next to psi2, chosen in proportion to
+    nearness.
+    """
     outer, dense = sheet.outer[0], sheet.value.shape[1]
     t = np.clip((2 * psi2 - outer.sum()) / (outer[1] - outer[0]), -1, 1)
     position = (t + 1) / 2 * (dense - 1)
@@ -521,12 +654,18 @@ def draw(sheet: Sheet, psi2: FloatArray, rng: np.random.Generator) -> FloatArray
     cumulative /= cumulative[:, -1:]
     ladder = (cumulative * (1 - 1e-12) + np.arange(dense)[:, None]).ravel()
     u = rng.random(psi2.size)
-    i = np.clip(np.searchsorted(ladder, row + u * (1 - 1e-12), side="right") - 1 - row * dense, 0, dense - 2)
+    i = np.clip(
+        np.searchsorted(ladder, row + u * (1 - 1e-12), side="right") - 1 - row * dense, 0, dense - 2
+    )
     c0, c1 = cumulative[row, i], cumulative[row, i + 1]
     h0, h1 = height[row, i], height[row, i + 1]
     share = np.clip((u - c0) / np.maximum(c1 - c0, 1e-300), 0, 1)
     # The density is straight within a cell: solve h0 x + (h1 - h0) x^2/2 = share (h0 + h1)/2.
-    x = share * (h0 + h1) / np.maximum(h0 + np.sqrt(np.maximum(h0**2 + share * (h1**2 - h0**2), 0)), 1e-300)
+    x = (
+        share
+        * (h0 + h1)
+        / np.maximum(h0 + np.sqrt(np.maximum(h0**2 + share * (h1**2 - h0**2), 0)), 1e-300)
+    )
     s = -1 + 2 * (i + np.clip(x, 0, 1)) / (dense - 1)
     low, high = limits(sheet.inner, t)
     return np.asarray((low[0] + high[0]) / 2 + (high[0] - low[0]) / 2 * s)

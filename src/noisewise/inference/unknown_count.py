@@ -1,9 +1,12 @@
 """A number of records that is not public: the likelihood is summed over n,
 
   p(y0, y | theta) = sum_n p(n) h(y0 - n) p(y | n, theta),   y0 the noisy count and h its noise.
-At a given theta either factor may be the sharper one: h about y0, or p(y | n, theta) about the n at which n E t^ is y.
-The nodes follow both: panels about each, as wide as it is. A panel of few whole numbers is summed, a wider one integrated
-by a Gauss-Legendre rule. The collapsed likelihood is computed at every node, the exact one at few whole numbers that hold
+At a given theta either factor may be the sharper one: h about y0, or p(y | n, theta) about the n at
+which n E t^ is y.
+The nodes follow both: panels about each, as wide as it is. A panel of few whole numbers is summed,
+a wider one integrated
+by a Gauss-Legendre rule. The collapsed likelihood is computed at every node, the exact one at few
+whole numbers that hold
 the mass: their difference is smooth in n.
 """
 
@@ -17,7 +20,9 @@ from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.priors import Prior
 
 _LADDER = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 40.0])
-"""Ends of panels in scales of a factor, on either side of it. Beyond 40 scales Laplace noise has probability e^-40."""
+"""Ends of panels in scales of a factor, on either side of it. Beyond 40 scales Laplace noise has
+probability e^-40.
+"""
 _LADDER = np.concatenate([-_LADDER[::-1], [0.0], _LADDER])
 _BETWEEN = np.linspace(0, 1, 6)[1:-1]
 """Where the two factors lie far apart, the way between them is cut at these shares."""
@@ -59,8 +64,12 @@ class Count:
             known = self.prior.log_density(np.maximum(n, 1e-300).reshape(-1, 1)).reshape(n.shape)
         return np.asarray(value + np.nan_to_num(known, nan=-np.inf))
 
-    def nodes(self, peak: FloatArray, width: FloatArray, group: IntArray) -> tuple[FloatArray, FloatArray]:
-        """n and its log weight, (batch, nodes) each; peak and width, (batch, d), say where the statistics see n."""
+    def nodes(
+        self, peak: FloatArray, width: FloatArray, group: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """n and its log weight, (batch, nodes) each; peak and width, (batch, d), say where the
+        statistics see n.
+        """
         value, scale = self.value[group, None], self.scale[group, None]
         peak = np.where(np.isfinite(peak), peak, value)
         width = np.where(np.isfinite(width), width, scale)
@@ -70,23 +79,29 @@ class Count:
             ends.append(value + (peak[:, j, None] - value) * _BETWEEN)
         edges = np.concatenate(ends, axis=1)
         edges = np.clip(np.floor(np.where(edges > 0, edges, 0.0)) + 0.5, -0.5, _HIGHEST)
-        edges = np.concatenate([np.full((len(edges), 1), -0.5), edges], axis=1)  # so that n = 0 is among the nodes
+        # so that n = 0 is among the nodes
+        edges = np.concatenate([np.full((len(edges), 1), -0.5), edges], axis=1)
         edges = np.sort(edges, axis=1)
         low, number = edges[:, :-1], np.diff(edges)
         few = number <= _UNIT.size
         place = np.arange(_UNIT.size)
-        # A panel of at most six whole numbers is summed; edges halfway between two make a wider one nearly its integral.
+        # A panel of at most six whole numbers is summed; edges halfway between two make a wider one
+        # nearly its integral.
         inside = np.where(few[:, :, None], 0.5 + place, number[:, :, None] * (1 + _UNIT) / 2)
         with np.errstate(divide="ignore"):
             weight = np.where(
-                few[:, :, None], np.where(place < number[:, :, None], 0.0, -np.inf), np.log(number[:, :, None] * _WEIGHT / 2)
+                few[:, :, None],
+                np.where(place < number[:, :, None], 0.0, -np.inf),
+                np.log(number[:, :, None] * _WEIGHT / 2),
             )
         n = np.maximum((low[:, :, None] + inside).reshape(len(edges), -1), 0.0)
         return n, weight.reshape(len(edges), -1) + self.log_weight(n, group)
 
 
 def anchors(n: FloatArray, log_mass: FloatArray) -> tuple[IntArray, FloatArray]:
-    """Whole numbers at which the exact likelihood is wanted: their rows of the batch, and the numbers, increasing by row."""
+    """Whole numbers at which the exact likelihood is wanted: their rows of the batch, and the
+    numbers, increasing by row.
+    """
     order = np.argsort(n, axis=1)
     n, log_mass = np.take_along_axis(n, order, axis=1), np.take_along_axis(log_mass, order, axis=1)
     top = log_mass.max(axis=1, keepdims=True)
@@ -106,7 +121,9 @@ def anchors(n: FloatArray, log_mass: FloatArray) -> tuple[IntArray, FloatArray]:
 
 
 def between(row: IntArray, number: FloatArray, value: FloatArray, n: FloatArray) -> FloatArray:
-    """From values at the anchors to those at the nodes n, (batch, nodes): straight between, constant beyond; 0 without any."""
+    """From values at the anchors to those at the nodes n, (batch, nodes): straight between,
+    constant beyond; 0 without any.
+    """
     batch = len(n)
     low, high = np.full(batch, np.inf), np.full(batch, -np.inf)
     np.minimum.at(low, row, number)

@@ -1,4 +1,6 @@
-"""Posteriors as the methods leave them: a line, a sheet, counts summed over or in a chain, or plain draws."""
+"""Posteriors as the methods leave them: a line, a sheet, counts summed over or in a chain, or plain
+draws.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -6,7 +8,16 @@ from functools import cached_property, partial
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference import counts, density, diagnostics, effort, line, modes, modes_of_two, sheet
+from noisewise.inference import (
+    counts,
+    density,
+    diagnostics,
+    effort,
+    line,
+    modes,
+    modes_of_two,
+    sheet,
+)
 from noisewise.inference.betas import Betas
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.convolution import Convolution
@@ -44,7 +55,9 @@ class LineBatch:
     @cached_property
     def density(self) -> Density:
         """All groups at once."""
-        return Density.of(self.line.grid, self.problem.axes[0], self.decay, self.problem.tail_index(0))
+        return Density.of(
+            self.line.grid, self.problem.axes[0], self.decay, self.problem.tail_index(0)
+        )
 
     @cached_property
     def decay(self) -> FloatArray:
@@ -81,8 +94,12 @@ class LineView(View):
     def certificate(self) -> Certificate:
         found, axis = self.batch.line, self.batch.problem.axes[0]
         problem = self.batch.problem.take(np.array([self.group]))
-        crude = Density.of(_only(found.collapsed, self.group), axis, self.batch.decay[self.group, None])
-        error = float(found.error[self.group]) + _grid_error(_only(found.grid, self.group), self._density)
+        crude = Density.of(
+            _only(found.collapsed, self.group), axis, self.batch.decay[self.group, None]
+        )
+        error = float(found.error[self.group]) + _grid_error(
+            _only(found.grid, self.group), self._density
+        )
         distance = None
         if self.batch.exact:
             psi = axis.psi(self._density.quantile(np.array(CHECKED))[0])
@@ -92,9 +109,16 @@ class LineView(View):
         tail = predictive_tail(problem) if self.method != "naive" else None
         points = int(found.points[self.group]) if self.batch.exact else None
         return Certificate(
-            self.method, self.batch.reason, error, distance, tail, evaluations=points, peaks=self._density.peaks(0),
-            assumptions=self.batch.assumptions, conflict=conflict(problem, partial(_draw_line, self.batch.exact)),
-        )  # fmt: skip
+            self.method,
+            self.batch.reason,
+            error,
+            distance,
+            tail,
+            evaluations=points,
+            peaks=self._density.peaks(0),
+            assumptions=self.batch.assumptions,
+            conflict=conflict(problem, partial(_draw_line, self.batch.exact)),
+        )
 
 
 @dataclass(frozen=True)
@@ -121,7 +145,9 @@ class SheetBatch:
         axes, pairs = self.problem.axes, [self.margins(g) for g in range(len(self.sheets))]
         first, second = (_joined([pair[j] for pair in pairs]) for j in (0, 1))
         index = [self.problem.tail_index(j) for j in (0, 1)]
-        return Density.of(first, axes[0], index=index[0]), Density.of(second, axes[1], index=index[1])
+        return Density.of(first, axes[0], index=index[0]), Density.of(
+            second, axes[1], index=index[1]
+        )
 
 
 @dataclass(frozen=True)
@@ -146,7 +172,9 @@ class SheetView(View):
     def _densities(self) -> tuple[Density, Density]:
         one = self.batch.problem.take(np.array([self.group]))
         margins = self.batch.margins(self.group)
-        first, second = (Density.of(margins[j], one.axes[j], index=one.tail_index(j)) for j in (0, 1))
+        first, second = (
+            Density.of(margins[j], one.axes[j], index=one.tail_index(j)) for j in (0, 1)
+        )
         return first, second
 
     def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
@@ -185,9 +213,16 @@ class SheetView(View):
         points = sum(int(one.points[0]) for one in self._sheets) if self.batch.exact else None
         tail = predictive_tail(problem) if self.method != "naive" else None
         return Certificate(
-            self.method, self.batch.reason, error, distance, tail, evaluations=points, assumptions=self.batch.assumptions,
-            peaks=int((weights > LEAST).sum()), conflict=conflict(problem, _draw_sheet),
-        )  # fmt: skip
+            self.method,
+            self.batch.reason,
+            error,
+            distance,
+            tail,
+            evaluations=points,
+            assumptions=self.batch.assumptions,
+            peaks=int((weights > LEAST).sum()),
+            conflict=conflict(problem, _draw_sheet),
+        )
 
 
 def _distance(sheets: list[Sheet]) -> float:
@@ -195,7 +230,9 @@ def _distance(sheets: list[Sheet]) -> float:
     logs: list[list[FloatArray]] = [[], []]
     for one in sheets:
         low, high = sheet.limits(one.inner, np.linspace(-1, 1, one.value.shape[1]))
-        area = np.log((high - low)[0] * np.diff(one.outer[0]))[:, None] - 2 * np.log(one.value.shape[1])
+        area = np.log((high - low)[0] * np.diff(one.outer[0]))[:, None] - 2 * np.log(
+            one.value.shape[1]
+        )
         for kept, values in zip(logs, (one.value[0], one.collapsed[0]), strict=True):
             kept.append((values + area).ravel())
     first, second = (np.concatenate(kept) for kept in logs)
@@ -206,7 +243,11 @@ def _distance(sheets: list[Sheet]) -> float:
 def _joined(parts: list[Grid]) -> Grid:
     """Grids of one group each as one of all."""
     start = np.concatenate([[0], np.cumsum([grid.psi.size for grid in parts])])
-    return Grid(np.concatenate([grid.psi for grid in parts]), np.concatenate([grid.value for grid in parts]), start)
+    return Grid(
+        np.concatenate([grid.psi for grid in parts]),
+        np.concatenate([grid.value for grid in parts]),
+        start,
+    )
 
 
 @dataclass(frozen=True)
@@ -239,7 +280,15 @@ class CountsView(View):
         tail = predictive_tail(self.problem)
         apart = conflict(self.problem, lambda _, size, rng: self.draw(rng, size)[0], apart=0)
         return Certificate(
-            self.method, self.reason, chain.error, None, tail, chain.rhat, chain.ess, chain.autocorrelation, conflict=apart
+            self.method,
+            self.reason,
+            chain.error,
+            None,
+            tail,
+            chain.rhat,
+            chain.ess,
+            chain.autocorrelation,
+            conflict=apart,
         )
 
 
@@ -265,7 +314,9 @@ class SummedView(View):
         return [Dirichlet(self.convolution.a + held).draw(rng, size)]
 
     def certificate(self) -> Certificate:
-        return Certificate(self.method, self.reason, self.error, None, predictive_tail(self.problem))
+        return Certificate(
+            self.method, self.reason, self.error, None, predictive_tail(self.problem)
+        )
 
 
 @dataclass(frozen=True)
@@ -291,17 +342,30 @@ class DrawsView(View):
 
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         total = self.chains.shape[0] * self.chains.shape[1]
-        rows = np.floor(np.arange(size) * total / size).astype(np.int64) if size <= total else rng.integers(total, size=size)
+        rows = (
+            np.floor(np.arange(size) * total / size).astype(np.int64)
+            if size <= total
+            else rng.integers(total, size=size)
+        )
         out = [self._columns(j)[rows] for j in range(len(self.problem.family.parameters))]
-        return [values[:, 0] if p.size == 1 else values for values, p in zip(out, self.problem.family.parameters, strict=True)]
+        return [
+            values[:, 0] if p.size == 1 else values
+            for values, p in zip(out, self.problem.family.parameters, strict=True)
+        ]
 
     def certificate(self) -> Certificate:
         found = diagnostics.of(self.chains)
         tail = predictive_tail(self.problem)
         return Certificate(
-            self.method, self.reason, None, None, tail,
-            float(found.rhat.max()), float(found.ess.min()), float(found.autocorrelation.max()),
-        )  # fmt: skip
+            self.method,
+            self.reason,
+            None,
+            None,
+            tail,
+            float(found.rhat.max()),
+            float(found.ess.min()),
+            float(found.autocorrelation.max()),
+        )
 
 
 @dataclass(frozen=True)
@@ -336,7 +400,14 @@ def _draw_line(exact: bool, problem: Problem, size: int, rng: np.random.Generato
 def _draw_sheet(problem: Problem, size: int, rng: np.random.Generator) -> FloatArray:
     """The same of two parameters, under the normal approximation."""
     grids = problem.first_grid(0, SHEET_POINTS), problem.first_grid(1, SHEET_POINTS)
-    found = sheet.solve(problem.log_prior, problem.pilot, problem.collapsed, None, *grids, modes_of_two.peaks(problem))
+    found = sheet.solve(
+        problem.log_prior,
+        problem.pilot,
+        problem.collapsed,
+        None,
+        *grids,
+        modes_of_two.peaks(problem),
+    )
     return np.stack(SheetView(SheetBatch(problem, found, False, ""), 0, "").draw(rng, size), axis=1)
 
 
@@ -346,7 +417,9 @@ def _only(grid: Grid, group: int) -> Grid:
 
 
 def _node_error(problem: Problem, psi: FloatArray) -> float:
-    """How much the exact log-likelihood changes, but for a constant, with four times the quadrature nodes."""
+    """How much the exact log-likelihood changes, but for a constant, with four times the quadrature
+    nodes.
+    """
     group = np.zeros(len(psi), dtype=np.int64)
     try:
         with np.errstate(all="ignore"):
@@ -357,11 +430,15 @@ def _node_error(problem: Problem, psi: FloatArray) -> float:
 
 
 def _grid_error(grid: Grid, fine: Density) -> float:
-    """Interpolation at third order: half the points err eight times as much, so their distance over 7 is what is left."""
+    """Interpolation at third order: half the points err eight times as much, so their distance over
+    7 is what is left.
+    """
     if grid.psi.size < 9:
         return 0.0
     keep = np.unique(np.append(np.arange(0, grid.psi.size, 2), grid.psi.size - 1))
-    coarse = Density.of(Grid(grid.psi[keep], grid.value[keep], np.array([0, keep.size])), fine.axis, fine.decay)
+    coarse = Density.of(
+        Grid(grid.psi[keep], grid.value[keep], np.array([0, keep.size])), fine.axis, fine.decay
+    )
     values = np.interp(fine.psi, coarse.psi, coarse.log_density)
     gap = np.abs(np.exp(values) - np.exp(fine.log_density))
     return float(np.sum(np.diff(fine.psi) * (gap[1:] + gap[:-1])) / 4 / 7)

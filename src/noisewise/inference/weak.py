@@ -1,7 +1,8 @@
 """Weakly informative priors from public facts alone: the family and the bounds of the release.
 
-Each puts the mean of a record about the middle of the bounds and leaves its size open over more than an order of
-magnitude. They are for a first look; what is known beforehand belongs into a prior of one's own.
+Each puts the mean of a record about the middle of the bounds and leaves its size open over more
+than an order of magnitude. They are for a first look; what is known beforehand belongs into a prior
+of one's own.
 """
 
 from noisewise.artifact import Release
@@ -12,7 +13,9 @@ from noisewise.model.priors import Prior
 
 
 def prior_for(release: Release, prior: "Prior | str") -> Prior:
-    """A prior as it is, or from the text of the command line: "weak", or such as "gamma(shape=2, rate=20)"."""
+    """A prior as it is, or from the text of the command line: "weak", or such as "gamma(shape=2,
+    rate=20)".
+    """
     if not isinstance(prior, str):
         return prior
     return weak_prior(release) if prior.strip() == "weak" else notation.prior(prior)
@@ -40,4 +43,6 @@ def weak_prior(release: Release) -> Prior:
         return priors.Normal(middle, 4 * quarter)
     if family.kind == "normal":
         return priors.InverseGamma(1, quarter**2)
-    raise UnsupportedCombination(f"there is no weak prior for the {family.kind} family; give one, such as {example(family)}.")
+    raise UnsupportedCombination(
+        f"there is no weak prior for the {family.kind} family; give one, such as {example(family)}."
+    )

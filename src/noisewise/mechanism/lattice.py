@@ -1,10 +1,12 @@
-"""From a record's value to the whole numbers that are summed: the one definition that decides the sensitivity.
+"""From a record's value to the whole numbers that are summed: the one definition that decides the
+sensitivity.
 
-Each lattice is frozen public data. `integers(x, xp)` runs on NumPy arrays (studies, tests) and, with the curator's
-namespace in place of NumPy, inside a database; x is a float column in which NaN, or a database's NULL, stands for a
-missing record (so a condition is phrased to be true of what is present: NULL is not true). Whatever x is, the result
-lies in the declared integer ranges, because the last step before the sum is a clip. Sums of integers are exact in any
-order, so the sensitivity that `sensitivity` computes holds for the sums as they are.
+Each lattice is frozen public data. `integers(x, xp)` runs on NumPy arrays (studies, tests) and,
+with the curator's namespace in place of NumPy, inside a database; x is a float column in which NaN,
+or a database's NULL, stands for a missing record (so a condition is phrased to be true of what is
+present: NULL is not true). Whatever x is, the result lies in the declared integer ranges, because
+the last step before the sum is a clip. Sums of integers are exact in any order, so the sensitivity
+that `sensitivity` computes holds for the sums as they are.
 """
 
 import math
@@ -26,7 +28,9 @@ RESOLUTION = 20
 
 
 class Lattice(ABC):
-    """The integer statistic of one record, d numbers, and what they mean in the release's coordinates."""
+    """The integer statistic of one record, d numbers, and what they mean in the release's
+    coordinates.
+    """
 
     coordinates: ClassVar[str] = "plain"
 
@@ -42,7 +46,9 @@ class Lattice(ABC):
 
     @property
     def offset(self) -> tuple[int, ...]:
-        """What every record contributes at least; `integers` leaves it out, so that sums stay small."""
+        """What every record contributes at least; `integers` leaves it out, so that sums stay
+        small.
+        """
         return (0,) * len(self.ranges)
 
     @abstractmethod
@@ -53,7 +59,9 @@ class Lattice(ABC):
 @final
 @dataclass(frozen=True, slots=True)
 class Plain(Lattice):
-    """Each statistic t_j(clip(x)) rounded on its own lattice and clipped to its own range [low_j, high_j]."""
+    """Each statistic t_j(clip(x)) rounded on its own lattice and clipped to its own range [low_j,
+    high_j].
+    """
 
     family: Family
     lower: float
@@ -81,9 +89,13 @@ class Plain(Lattice):
         return self.rounded(x, self.family.statistic(self.within(x, xp), xp), xp)
 
     def within(self, x: Any, xp: Namespace = np) -> Any:
-        """The value within the bounds that a record's statistic is taken of, whatever the record."""
+        """The value within the bounds that a record's statistic is taken of, whatever
+        the record.
+        """
         known = self._known(x, xp)
-        return xp.where(known < self.lower, self.lower, xp.where(known > self.upper, self.upper, known))
+        return xp.where(
+            known < self.lower, self.lower, xp.where(known > self.upper, self.upper, known)
+        )
 
     def rounded(self, x: Any, statistic: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
         """The integers of a record x, given the statistic of the value within the bounds."""
@@ -104,7 +116,9 @@ class Plain(Lattice):
         return present
 
     def _known(self, x: Any, xp: Namespace) -> Any:
-        return xp.where(self._present(x, xp), x, self.lower if self.missing is None else self.missing)
+        return xp.where(
+            self._present(x, xp), x, self.lower if self.missing is None else self.missing
+        )
 
 
 @final
@@ -136,7 +150,8 @@ class Standardised(Lattice):
         known = xp.where(~xp.isnan(x), x, centre if self.missing is None else self.missing)
         k = xp.floor((known - centre) * (top / radius) + 0.5)
         k = xp.where(k < -top, -top, xp.where(k > top, top, k))
-        if self.redact:  # the centre of the bounds is k = 0, so a missing record is redacted already
+        # the centre of the bounds is k = 0, so a missing record is redacted already
+        if self.redact:
             k = xp.where((known >= self.lower) & (known <= self.upper), k, 0.0)
         return self.powers(xp.astype(k, "int64"), xp)
 
@@ -164,12 +179,18 @@ class Counts(Lattice):
         return tuple(xp.astype(x == j, "int64") for j in range(len(self.family.labels)))
 
 
-def lattice_for(family: Family, bounds: Bounds | None, missing: float | bool | None = None) -> Lattice:
-    """The lattice of a family within its bounds. `missing` is the value that a missing record stands for."""
+def lattice_for(
+    family: Family, bounds: Bounds | None, missing: float | bool | None = None
+) -> Lattice:
+    """The lattice of a family within its bounds. `missing` is the value that a missing record
+    stands for.
+    """
     family.check_bounds(bounds)
     if isinstance(family, Categorical):
         if missing is not None:
-            raise UnsupportedCombination("the categorical family takes other= for missing records, not missing=.")
+            raise UnsupportedCombination(
+                "the categorical family takes other= for missing records, not missing=."
+            )
         return Counts(family)
     if bounds is None:  # the Bernoulli
         if not (missing is None or (isinstance(missing, Real) and missing in (0, 1))):
@@ -179,7 +200,11 @@ def lattice_for(family: Family, bounds: Bounds | None, missing: float | bool | N
     substitute = _substitute(family, bounds, missing)
     if family.polynomial:
         return Standardised(bounds.lower, bounds.upper, redact, substitute)
-    lower, upper = (math.ceil(bounds.lower), math.floor(bounds.upper)) if family.integer else (bounds.lower, bounds.upper)
+    lower, upper = (
+        (math.ceil(bounds.lower), math.floor(bounds.upper))
+        if family.integer
+        else (bounds.lower, bounds.upper)
+    )
     steps, low, high = _own_lattices(family, float(lower), float(upper), redact)
     return Plain(family, float(lower), float(upper), redact, substitute, steps, low, high)
 
@@ -187,16 +212,28 @@ def lattice_for(family: Family, bounds: Bounds | None, missing: float | bool | N
 def _substitute(family: Family, bounds: Bounds, missing: float | bool | None) -> float | None:
     if bounds.outside == "redact":
         if missing is not None:
-            raise UnsupportedCombination("under redact a missing record contributes 0; leave missing= out, or use outside='clamp'.")
+            raise UnsupportedCombination(
+                "under redact a missing record contributes 0; leave "
+                "missing= out, or use outside='clamp'."
+            )
         return None
     if missing is not None and not isinstance(missing, Real):
         raise UnsupportedCombination(f"missing must be a number, got {type(missing).__name__}.")
     value = (bounds.lower + bounds.upper) / 2 if missing is None else float(missing)
     if family.integer and missing is not None and value != math.floor(value):
-        raise UnsupportedCombination(f"missing must be a whole number for the {family.kind} family, got {missing}.")
+        raise UnsupportedCombination(
+            f"missing must be a whole number for the {family.kind} family, got {missing}."
+        )
     if not bounds.lower <= value <= bounds.upper:  # NaN fails too
-        raise UnsupportedCombination(f"missing must lie within the bounds, got {missing}; a missing record stands for that value.")
-    return float(min(max(math.floor(value), math.ceil(bounds.lower)), math.floor(bounds.upper))) if family.integer else value
+        raise UnsupportedCombination(
+            f"missing must lie within the bounds, got {missing}; a "
+            "missing record stands for that value."
+        )
+    return (
+        float(min(max(math.floor(value), math.ceil(bounds.lower)), math.floor(bounds.upper)))
+        if family.integer
+        else value
+    )
 
 
 def _own_lattices(
@@ -204,25 +241,31 @@ def _own_lattices(
 ) -> tuple[tuple[float, ...], tuple[int, ...], tuple[int, ...]]:
     """Step and integer range of each statistic over [lower, upper].
 
-    The range is a search over public values of x. Were it too narrow, the statistic would be clipped there; the
-    sensitivity stays proven, since it is that of the clipped integers.
+    The range is a search over public values of x. Were it too narrow, the statistic would be
+    clipped there; the sensitivity stays proven, since it is that of the clipped integers.
     """
     x = np.linspace(lower, upper, 2**14 + 1)
     steps, low, high = [], [], []
     with np.errstate(all="ignore"):
         columns = family.statistic(x, np)
     if not isinstance(columns, tuple):
-        raise UnsupportedCombination(f"the statistic of the {family.kind} family must return a tuple, one column for each.")
+        raise UnsupportedCombination(
+            f"the statistic of the {family.kind} family must return a tuple, one column for each."
+        )
     for column in columns:
         t = np.asarray(column, dtype=float)
         t = t[np.isfinite(t)]
         if t.size == 0:
-            raise UnsupportedCombination(f"a statistic of the {family.kind} family is nowhere finite within the bounds; move them.")
+            raise UnsupportedCombination(
+                f"a statistic of the {family.kind} family is nowhere "
+                "finite within the bounds; move them."
+            )
         least, most = float(t.min()), float(t.max())
         span = max(most, 0.0) - min(least, 0.0) if redact else most - least
         if not 1e-290 < span < 1e290:
             raise UnsupportedCombination(
-                f"a statistic of the {family.kind} family spans {span:g} within the bounds; give the column in other units."
+                f"a statistic of the {family.kind} family spans {span:g} within the bounds; give "
+                "the column in other units."
             )
         # No finer than the floats themselves: every k stays below 2^51, exact as a float.
         finest = max(math.log2(span) - RESOLUTION, math.log2(max(abs(least), abs(most))) - 50)
@@ -231,7 +274,8 @@ def _own_lattices(
         high.append(math.floor(most / step + 0.5))
         if low[-1] == high[-1] or max(-low[-1], high[-1]) > 2**51:
             raise UnsupportedCombination(
-                f"the bounds of the {family.kind} family are too large or too close together for 64-bit numbers."
+                f"the bounds of the {family.kind} family are too large or too close together for "
+                "64-bit numbers."
             )
         steps.append(step)
     return tuple(steps), tuple(low), tuple(high)

@@ -1,7 +1,8 @@
 """The laws of the noise on a released statistic: independent over statistics, symmetric about 0.
 
-`scale` and `step` are in the statistic's units, one number for all statistics or one for each. Arrays have the
-statistics on their last axis. `simulate` is for studies of synthetic records; a release draws in `secure`.
+`scale` and `step` are in the statistic's units, one number for all statistics or one for each.
+Arrays have the statistics on their last axis. `simulate` is for studies of synthetic records; a
+release draws in `secure`.
 """
 
 from abc import ABC, abstractmethod
@@ -43,7 +44,9 @@ class Noise(ABC):
 
     @abstractmethod
     def log_density(self, z: FloatArray) -> FloatArray:
-        """Log density of each coordinate; for discrete noise the log probability of the lattice point z."""
+        """Log density of each coordinate; for discrete noise the log probability of the lattice
+        point z.
+        """
 
     @abstractmethod
     def cdf(self, z: FloatArray) -> FloatArray:
@@ -63,7 +66,10 @@ class Noise(ABC):
         for name in ("scale", "step") if self.discrete else ("scale",):
             values = getattr(self, name)
             if len(values) not in (1, d):
-                raise ValueError(f"noise {name} has {len(values)} numbers for {d} statistics; give one, or one for each.")
+                raise ValueError(
+                    f"noise {name} has {len(values)} numbers for {d} statistics; give "
+                    "one, or one for each."
+                )
             grown[name] = values * d if len(values) == 1 else values
         return replace(self, **grown)  # type: ignore[type-var]
 
@@ -72,17 +78,21 @@ def _settle(noise: Noise, scale_is: str) -> None:
     """Check scale and step, and hold them as tuples."""
     object.__setattr__(noise, "scale", positive_tuple("scale", noise.scale, scale_is))
     if noise.discrete:
-        object.__setattr__(noise, "step", positive_tuple("step", noise.step, "it is the spacing of the lattice"))  # type: ignore[attr-defined]
+        step = positive_tuple("step", noise.step, "it is the spacing of the lattice")  # type: ignore[attr-defined]
+        object.__setattr__(noise, "step", step)
         if noise.scales.size != noise.steps.size and 1 not in (noise.scales.size, noise.steps.size):
             raise ValueError(
-                f"noise has {noise.scales.size} scales and {noise.steps.size} steps; give one, or one for each statistic."
+                f"noise has {noise.scales.size} scales and {noise.steps.size} steps; give one, or "
+                "one for each statistic."
             )
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Laplace(Noise):
-    """Independent noise of density exp(-|z|/b)/2b on each statistic; b is L1 sensitivity / epsilon."""
+    """Independent noise of density exp(-|z|/b)/2b on each statistic; b is L1
+    sensitivity / epsilon.
+    """
 
     kind: ClassVar[str] = "laplace"
     scale: Numbers
@@ -138,7 +148,8 @@ class DiscreteLaplace(Noise):
         return np.asarray(half / (half + np.sin(omega * self.steps / 2) ** 2))
 
     def simulate(self, rng: np.random.Generator, size: int) -> FloatArray:
-        # The difference of two geometric variables; floor(Exponential(a)) is geometric with ratio e^-a.
+        # The difference of two geometric variables; floor(Exponential(a)) is geometric with ratio
+        # e^-a.
         e = np.floor(rng.standard_exponential((2, size, self._decay.size)) / self._decay)
         return np.asarray((e[0] - e[1]) * self.steps)
 
@@ -171,7 +182,9 @@ class Gaussian(Noise):
 @final
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian(Noise):
-    """P(z = k step) proportional to exp(-(k step)^2 / 2 scale^2) on whole k (Canonne, Kamath, Steinke 2020)."""
+    """P(z = k step) proportional to exp(-(k step)^2 / 2 scale^2) on whole k (Canonne, Kamath,
+    Steinke 2020).
+    """
 
     kind: ClassVar[str] = "discrete_gaussian"
     discrete: ClassVar[bool] = True
@@ -190,7 +203,8 @@ class DiscreteGaussian(Noise):
 
     def cdf(self, z: FloatArray) -> FloatArray:
         k, sigma = np.broadcast_arrays(np.floor(z / self.steps), self._sigma)
-        upper = _upper_tail(np.abs(k + 0.5) + 0.5, sigma)  # by symmetry P(noise <= k) = P(noise >= -k)
+        # by symmetry P(noise <= k) = P(noise >= -k)
+        upper = _upper_tail(np.abs(k + 0.5) + 0.5, sigma)
         return np.where(k < 0, upper, 1 - upper)
 
     def characteristic(self, omega: FloatArray) -> FloatArray:
@@ -199,16 +213,22 @@ class DiscreteGaussian(Noise):
         wrapped = np.remainder(omega + np.pi, 2 * np.pi) - np.pi
         narrow, wide = np.minimum(sigma, 1.0)[..., None], np.maximum(sigma, 1.0)[..., None]
         direct = np.exp(-0.5 * (m / narrow) ** 2)
-        dual = np.exp(-0.5 * (wide * (wrapped[..., None] + 2 * np.pi * m)) ** 2)  # Poisson's summation formula
+        # Poisson's summation formula
+        dual = np.exp(-0.5 * (wide * (wrapped[..., None] + 2 * np.pi * m)) ** 2)
         at_zero = np.exp(-0.5 * (wide * 2 * np.pi * m) ** 2).sum(-1)
         return np.asarray(
-            np.where(sigma < 1, (direct * np.cos(m * omega[..., None])).sum(-1) / direct.sum(-1), dual.sum(-1) / at_zero)
+            np.where(
+                sigma < 1,
+                (direct * np.cos(m * omega[..., None])).sum(-1) / direct.sum(-1),
+                dual.sum(-1) / at_zero,
+            )
         )
 
     def simulate(self, rng: np.random.Generator, size: int) -> FloatArray:
         sigma = np.broadcast_to(self._sigma, (size, self._sigma.size))
         out = np.full(sigma.shape, np.nan)
-        while (todo := np.isnan(out)).any():  # rejection from the discrete Laplace of Canonne et al., algorithm 3
+        # rejection from the discrete Laplace of Canonne et al., algorithm 3
+        while (todo := np.isnan(out)).any():
             s = sigma[todo]
             t = np.floor(s) + 1
             e = np.floor(rng.standard_exponential((2, s.size)) * t)
@@ -223,12 +243,18 @@ def log_theta(sigma: FloatArray) -> FloatArray:
     k = np.arange(1, 41)
     narrow, wide = np.minimum(sigma, 1.0)[..., None], np.maximum(sigma, 1.0)[..., None]
     direct = np.log1p(2 * np.exp(-0.5 * (k / narrow) ** 2).sum(-1))
-    dual = np.log(sigma) + 0.5 * np.log(2 * np.pi) + np.log1p(2 * np.exp(-2 * (np.pi * k * wide) ** 2).sum(-1))
+    dual = (
+        np.log(sigma)
+        + 0.5 * np.log(2 * np.pi)
+        + np.log1p(2 * np.exp(-2 * (np.pi * k * wide) ** 2).sum(-1))
+    )
     return np.asarray(np.where(sigma < 1, direct, dual))
 
 
 def _upper_tail(k: FloatArray, sigma: FloatArray) -> FloatArray:
-    """P(noise >= k) for whole k >= 0: a sum for small sigma, else the Euler-Maclaurin (midpoint) expansion of it."""
+    """P(noise >= k) for whole k >= 0: a sum for small sigma, else the Euler-Maclaurin (midpoint)
+    expansion of it.
+    """
     x = k - 0.5
     # sum_{j >= k} f(j) = int_x^inf f + f'(x)/24 - 7 f'''(x)/5760 + ..., f the normal density.
     f = np.exp(-0.5 * (x / sigma) ** 2) / (sigma * np.sqrt(2 * np.pi))

@@ -1,13 +1,22 @@
 """Privacy arithmetic: costs as exact decimals, and the noise scale that OpenDP certifies for them.
 
-A cost is pure epsilon, or rho of zero-concentrated privacy (zCDP; Bun & Steinke 2016). Either adds up over releases about
-the same people. An epsilon counts as rho = epsilon^2/2 (their Proposition 1.4); a rho is no pure epsilon at all.
+A cost is pure epsilon, or rho of zero-concentrated privacy (zCDP; Bun & Steinke 2016). Either adds
+up over releases about the same people. An epsilon counts as rho = epsilon^2/2 (their Proposition
+1.4); a rho is no pure epsilon at all.
 """
 
 import math
 import re
 from dataclasses import dataclass
-from decimal import ROUND_HALF_EVEN, Context, Decimal, DivisionByZero, Inexact, InvalidOperation, Overflow
+from decimal import (
+    ROUND_HALF_EVEN,
+    Context,
+    Decimal,
+    DivisionByZero,
+    Inexact,
+    InvalidOperation,
+    Overflow,
+)
 from functools import lru_cache
 from numbers import Real
 from typing import Any, Literal, final
@@ -17,10 +26,28 @@ import numpy as np
 from noisewise.errors import UnsupportedCombination
 
 DIGITS = 50
-"""Of a cost. With its size between 1e-100 and 1e100, sums of any number of them, or of their squares, are exact in 600."""
+"""Of a cost. With its size between 1e-100 and 1e100, sums of any number of them, or of their
+squares, are exact in 600.
+"""
 _FAULTS = [InvalidOperation, DivisionByZero, Overflow]
-_EXACT = Context(prec=600, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999, capitals=1, clamp=0, traps=[*_FAULTS, Inexact])
-_ROUNDED = Context(prec=DIGITS, rounding=ROUND_HALF_EVEN, Emin=-999999, Emax=999999, capitals=1, clamp=0, traps=_FAULTS)
+_EXACT = Context(
+    prec=600,
+    rounding=ROUND_HALF_EVEN,
+    Emin=-999999,
+    Emax=999999,
+    capitals=1,
+    clamp=0,
+    traps=[*_FAULTS, Inexact],
+)
+_ROUNDED = Context(
+    prec=DIGITS,
+    rounding=ROUND_HALF_EVEN,
+    Emin=-999999,
+    Emax=999999,
+    capitals=1,
+    clamp=0,
+    traps=_FAULTS,
+)
 """For what need not be exact. The caller's own decimal context has no say in either."""
 NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?")
 """A number as people write it. Python would also take 1_0, or digits of other scripts."""
@@ -30,20 +57,32 @@ Currency = Literal["epsilon", "rho"]
 
 
 def exact_epsilon(value: Number, name: str = "epsilon", digits: int = DIGITS) -> Decimal:
-    """epsilon as the decimal that a person wrote: 0.1 is one tenth, not the nearest binary fraction."""
-    if isinstance(value, bool) or not isinstance(value, (str, Real, Decimal)):  # not shown: it may be a column given by mistake
+    """epsilon as the decimal that a person wrote: 0.1 is one tenth, not the nearest binary
+    fraction.
+    """
+    # not shown: it may be a column given by mistake
+    if isinstance(value, bool) or not isinstance(value, (str, Real, Decimal)):
         raise ValueError(f"{name} must be a number, got {type(value).__name__}.")
     epsilon = _decimal(value, name)
     if not epsilon.is_finite() or not epsilon > 0:
-        raise ValueError(f"{name} must be a positive number, got {value}; smaller is more private, and 0 would release nothing.")
+        raise ValueError(
+            f"{name} must be a positive number, got {value}; smaller is more private, "
+            "and 0 would release nothing."
+        )
     if not _LEAST < epsilon < _MOST or len(epsilon.as_tuple().digits) > digits:
-        raise ValueError(f"{name} must lie between 1e-100 and 1e100 and have at most {digits} digits.")
+        raise ValueError(
+            f"{name} must lie between 1e-100 and 1e100 and have at most {digits} digits."
+        )
     return epsilon
 
 
 def is_zero(value: object, name: str) -> bool:
     """Whether a person wrote 0, in whatever way."""
-    return isinstance(value, (str, Real, Decimal)) and not isinstance(value, bool) and not _decimal(value, name)
+    return (
+        isinstance(value, (str, Real, Decimal))
+        and not isinstance(value, bool)
+        and not _decimal(value, name)
+    )
 
 
 def _decimal(value: str | Real | Decimal, name: str) -> Decimal:
@@ -56,7 +95,9 @@ def _decimal(value: str | Real | Decimal, name: str) -> Decimal:
             raise InvalidOperation
         return Decimal(written, _EXACT)
     except InvalidOperation:
-        raise ValueError(f"{name} must be a number with a decimal point, such as 0.5; got {value!r}.") from None
+        raise ValueError(
+            f"{name} must be a number with a decimal point, such as 0.5; got {value!r}."
+        ) from None
 
 
 @final
@@ -93,19 +134,27 @@ def exact_delta(value: Number) -> Decimal:
     """delta, a probability strictly between 0 and 1."""
     delta = exact_epsilon(value, "delta")
     if not delta < 1:
-        raise ValueError(f"delta must lie between 0 and 1, far below one over the number of people; got {value}.")
+        raise ValueError(
+            f"delta must lie between 0 and 1, far below one over the number of people; got {value}."
+        )
     return delta
 
 
 @lru_cache
 def implied_epsilon(rho: Decimal, delta: Decimal) -> float:
-    """The epsilon that rho implies with delta (Canonne, Kamath & Steinke 2020, Proposition 12), to about five digits.
+    """The epsilon that rho implies with delta (Canonne, Kamath & Steinke 2020, Proposition 12), to
+    about five digits.
 
     It is the least over a > 1 of a rho + log(1/(a delta))/(a - 1) + log(1 - 1/a).
     """
     excess = np.logspace(-8, 60, 100_001)  # a - 1
     log_a = np.log1p(excess)
-    least = (1 + excess) * float(rho) + (-math.log(float(delta)) - log_a) / excess + np.log(excess) - log_a
+    least = (
+        (1 + excess) * float(rho)
+        + (-math.log(float(delta)) - log_a) / excess
+        + np.log(excess)
+        - log_a
+    )
     return float(least.min())
 
 
@@ -144,13 +193,17 @@ def within(found: float, cost: Decimal) -> bool:
 
 
 def smallest_scale(measurement: Any, distance: float, cost: Decimal, start: float) -> float:
-    """The smallest float for which OpenDP's map of `measurement(scale)` stays within the cost at the given distance."""
+    """The smallest float for which OpenDP's map of `measurement(scale)` stays within the cost at
+    the given distance.
+    """
 
     def certified(scale: float) -> bool:
         return within(measurement(scale).map(distance), cost)
 
     if not 0 < start < math.inf:
-        raise UnsupportedCombination("the noise for this cost is beyond 64-bit numbers; raise it, or narrow the bounds.")
+        raise UnsupportedCombination(
+            "the noise for this cost is beyond 64-bit numbers; raise it, or narrow the bounds."
+        )
     scale = start
     while not certified(scale):
         scale = math.nextafter(scale, math.inf)

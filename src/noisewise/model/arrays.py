@@ -1,4 +1,6 @@
-"""The array types that the whole package speaks: float64, with a leading batch axis unless a comment says otherwise."""
+"""The array types that the whole package speaks: float64, with a leading batch axis unless a
+comment says otherwise.
+"""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -9,17 +11,25 @@ from numpy.typing import NDArray
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
 Namespace: TypeAlias = Any
-"""`numpy`, `jax.numpy`, or the curator's stand-in with the same functions for the columns of a database."""
+"""`numpy`, `jax.numpy`, or the curator's stand-in with the same functions for the columns of a
+database.
+"""
 
 
 def highest(rows: FloatArray) -> FloatArray:
-    """The highest number of each row, for many short rows, along which NumPy's own maximum is slow."""
+    """The highest number of each row, for many short rows, along which NumPy's own
+    maximum is slow.
+    """
     return np.asarray(np.ascontiguousarray(rows.T).max(axis=0))
 
 
 def positive_tuple(name: str, value: float | Sequence[float], why: str) -> tuple[float, ...]:
     """Return a positive finite number, or a non-empty sequence of them, as a tuple of floats."""
-    values = tuple(float(v) for v in value) if isinstance(value, (Sequence, np.ndarray)) else (float(value),)
+    values = (
+        tuple(float(v) for v in value)
+        if isinstance(value, (Sequence, np.ndarray))
+        else (float(value),)
+    )
     if not values or not all(0 < v < np.inf for v in values):  # NaN fails too
         raise ValueError(f"{name} must be positive and finite, got {value}; {why}.")
     return values

@@ -1,4 +1,6 @@
-"""Lemma 1 of the paper: truncated moments as derivatives of log P(v <= x <= w) in the natural parameter, by JAX."""
+"""Lemma 1 of the paper: truncated moments as derivatives of log P(v <= x <= w) in the natural
+parameter, by JAX.
+"""
 
 from functools import cache
 from types import SimpleNamespace
@@ -11,8 +13,12 @@ from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.family import Family, IntervalMoments
 
 
-def interval_moments(family: Family, theta: FloatArray, lower: float, upper: float) -> IntervalMoments:
-    """mean = E t + d log q / d eta, covariance = Var t + d^2 log q / d eta^2 (equations 2 and 3)."""
+def interval_moments(
+    family: Family, theta: FloatArray, lower: float, upper: float
+) -> IntervalMoments:
+    """mean = E t + d log q / d eta, covariance = Var t + d^2 log q / d eta^2 (equations
+    2 and 3).
+    """
     jax = _jax()
     with jax.enable_x64(True):
         special = _special(jax)
@@ -22,7 +28,9 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
 
         eta = jax.numpy.asarray(family.natural(theta))
         slope_of = jax.jacfwd(log_q)
-        value, slope, curvature = (np.asarray(jax.vmap(f)(eta)) for f in (log_q, slope_of, jax.jacfwd(slope_of)))
+        value, slope, curvature = (
+            np.asarray(jax.vmap(f)(eta)) for f in (log_q, slope_of, jax.jacfwd(slope_of))
+        )
     return IntervalMoments(value, family.mean(theta) + slope, family.covariance(theta) + curvature)
 
 
@@ -43,7 +51,9 @@ def _jax() -> Any:
     try:
         import jax
     except ImportError:
-        raise UnsupportedCombination("automatic differentiation needs JAX: pip install 'noisewise[autodiff]'.") from None
+        raise UnsupportedCombination(
+            "automatic differentiation needs JAX: pip install 'noisewise[autodiff]'."
+        ) from None
     return jax
 
 
@@ -51,7 +61,8 @@ def _jax() -> Any:
 def _special(jax: Any) -> Namespace:
     """SciPy's names in JAX, with a log Phi whose derivatives keep their digits in the lower tail.
 
-    JAX's own log_ndtr uses a short asymptotic series there, good to 4e-9 in the value and less in its derivatives.
+    JAX's own log_ndtr uses a short asymptotic series there, good to 4e-9 in the value and less in
+    its derivatives.
     """
     np_, sp = jax.numpy, jax.scipy.special
 

@@ -1,7 +1,9 @@
-"""The exponential family p(x | eta) = h(x) exp(eta . t(x) - A(eta)): what a family supplies, and what it gets for that.
+"""The exponential family p(x | eta) = h(x) exp(eta . t(x) - A(eta)): what a family supplies, and
+what it gets for that.
 
-A family is one small frozen dataclass. To *release* with it, `kind`, `support` and `statistic` are enough. The other
-parts open the other doors (a posterior, calibration studies); a door whose part is missing says which.
+A family is one small frozen dataclass. To *release* with it, `kind`, `support` and `statistic` are
+enough. The other parts open the other doors (a posterior, calibration studies); a door whose part
+is missing says which.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +25,9 @@ REGISTRY: dict[str, Callable[..., "Family"]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a family: its name, the open interval it lives in, and how many numbers it is."""
+    """One parameter of a family: its name, the open interval it lives in, and how many numbers it
+    is.
+    """
 
     name: str
     lower: float
@@ -33,7 +37,9 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class IntervalMoments:
-    """Of a record x conditioned on v <= x <= w: log P(v <= x <= w), and the mean and covariance of t(x)."""
+    """Of a record x conditioned on v <= x <= w: log P(v <= x <= w), and the mean and covariance of
+    t(x).
+    """
 
     log_probability: FloatArray  # (batch,)
     mean: FloatArray  # (batch, d)
@@ -41,7 +47,9 @@ class IntervalMoments:
 
 
 class Family(ABC):
-    """A model of one record with parameters theta of shape (batch, p) and d sufficient statistics."""
+    """A model of one record with parameters theta of shape (batch, p) and d sufficient
+    statistics.
+    """
 
     kind: ClassVar[str]
     parameters: ClassVar[tuple[Parameter, ...]]
@@ -50,7 +58,9 @@ class Family(ABC):
     bounded: ClassVar[bool] = False
     """t(x) is bounded by itself, and bounds are neither needed nor taken."""
     polynomial: ClassVar[bool] = False
-    """The statistics are x and x^2 of a location-scale family: released in standardised coordinates."""
+    """The statistics are x and x^2 of a location-scale family: released in standardised
+    coordinates.
+    """
     support: ClassVar[tuple[float, float]]
     prior: ClassVar[type[Prior] | None] = None
     """The conjugate prior."""
@@ -65,7 +75,10 @@ class Family(ABC):
         if "kind" in cls.__dict__:
             known = REGISTRY.get(cls.kind)
             if known is not None and getattr(known, "__qualname__", "") != cls.__qualname__:
-                raise TypeError(f"a family of kind {cls.kind!r} exists already; give {cls.__name__} a kind of its own.")
+                raise TypeError(
+                    f"a family of kind {cls.kind!r} exists already; give "
+                    f"{cls.__name__} a kind of its own."
+                )
             REGISTRY[cls.kind] = cls
 
     def describe(self) -> dict[str, Any]:
@@ -87,7 +100,9 @@ class Family(ABC):
 
     @abstractmethod
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
-        """t(x), one column per statistic, in arithmetic and `xp.log`, `xp.exp`, `xp.sqrt`, `xp.abs` alone."""
+        """t(x), one column per statistic, in arithmetic and `xp.log`, `xp.exp`, `xp.sqrt`, `xp.abs`
+        alone.
+        """
 
     # What inference needs.
 
@@ -115,19 +130,29 @@ class Family(ABC):
         """P(record <= x), broadcast over x of shape (batch, m) or (m,)."""
         raise self._missing("cdf")
 
-    def log_probability(self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
-        """log P(lower <= x <= upper) for one eta of shape (d,), as a difference in the lighter tail.
+    def log_probability(
+        self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+    ) -> Any:
+        """log P(lower <= x <= upper) for one eta of shape (d,), as a difference in the lighter
+        tail.
 
-        Written with `xp` and `special` (SciPy's names) alone, it can be differentiated (paper, Lemma 1).
+        Written with `xp` and `special` (SciPy's names) alone, it can be differentiated (paper,
+        Lemma 1).
         """
         raise self._missing("log_probability")
 
-    def closed_moments(self, theta: FloatArray, lower: float, upper: float) -> IntervalMoments | None:
-        """The moments given lower <= x <= upper in closed form, or None where there is no such form."""
+    def closed_moments(
+        self, theta: FloatArray, lower: float, upper: float
+    ) -> IntervalMoments | None:
+        """The moments given lower <= x <= upper in closed form, or None where there is no such
+        form.
+        """
         return None
 
     def standardise(self, theta: FloatArray, bounds: Bounds) -> FloatArray:
-        """theta of u = (x - centre) / radius, the record in units in which the bounds are -1 and 1."""
+        """theta of u = (x - centre) / radius, the record in units in which the bounds
+        are -1 and 1.
+        """
         raise self._missing("standardise")
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
@@ -135,36 +160,51 @@ class Family(ABC):
         raise self._missing("simulate")
 
     def update(self, prior: Prior, statistic: FloatArray, n: int) -> Prior:
-        """The posterior, a prior with hyperparameters of shape (batch,), given sums of t over n records, (batch, d)."""
+        """The posterior, a prior with hyperparameters of shape (batch,), given sums of t over n
+        records, (batch, d).
+        """
         raise self._missing("update")
 
     def log_density(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         """log p(x | theta), shape (batch, m), for x of shape (batch, m) or (m,)."""
         eta = self.natural(theta)  # (batch, d)
-        t = np.stack([np.asarray(column, dtype=float) for column in self.statistic(x, np)], axis=-1)  # (..., m, d)
-        return np.asarray((t * eta[:, None, :]).sum(-1) - self.log_partition(eta)[:, None] + self.log_base_measure(x))
+        # (..., m, d)
+        t = np.stack([np.asarray(column, dtype=float) for column in self.statistic(x, np)], axis=-1)
+        return np.asarray(
+            (t * eta[:, None, :]).sum(-1)
+            - self.log_partition(eta)[:, None]
+            + self.log_base_measure(x)
+        )
 
     def check_bounds(self, bounds: Bounds | None) -> None:
         """Refuse bounds that cannot serve this family."""
         if self.bounded:
             if bounds is not None:
-                raise UnsupportedCombination(f"the {self.kind} family is bounded by itself; leave bounds out.")
+                raise UnsupportedCombination(
+                    f"the {self.kind} family is bounded by itself; leave bounds out."
+                )
             return
         if bounds is None:
             raise UnsupportedCombination(
-                f"the {self.kind} family needs bounds: an interval of values known without looking at the records, "
+                f"the {self.kind} family needs bounds: an interval of values known without looking "
+                "at the records, "
                 "such as bounds=Bounds(0, 60, outside='redact') or --bounds 0 60 --outside redact."
             )
         low, high = self.support
         if bounds.lower < low or bounds.upper > high:
             raise UnsupportedCombination(
-                f"the {self.kind} family has values from {low:g} to {high:g} only; bounds {bounds.lower:g} and "
+                f"the {self.kind} family has values from {low:g} to {high:g} only; bounds "
+                f"{bounds.lower:g} and "
                 f"{bounds.upper:g} reach outside and would only add noise. Bring them inside."
             )
         if self.integer and np.floor(bounds.upper) - np.ceil(bounds.lower) < 1:
             raise UnsupportedCombination(
-                f"the {self.kind} family counts in whole numbers; the bounds must hold at least two of them."
+                f"the {self.kind} family counts in whole numbers; the bounds must hold at least "
+                "two of them."
             )
 
     def _missing(self, part: str) -> UnsupportedCombination:
-        return UnsupportedCombination(f"the {self.kind} family does not supply `{part}`, which this needs; add it to the class.")
+        return UnsupportedCombination(
+            f"the {self.kind} family does not supply `{part}`, which "
+            "this needs; add it to the class."
+        )

@@ -1,4 +1,6 @@
-"""Families and priors as a person types them: `exponential`, `gamma(shape=2, rate=20)`. Nothing is executed."""
+"""Families and priors as a person types them: `exponential`, `gamma(shape=2, rate=20)`. Nothing is
+executed.
+"""
 
 import ast
 from collections.abc import Callable, Mapping
@@ -31,7 +33,9 @@ def _call(text: str, registry: Mapping[str, Callable[..., T]], what: str, exampl
         return registry[name](**fields)
     except (TypeError, OverflowError):
         takes = ", ".join(f"{setting}=..." for setting in signature(registry[name]).parameters)
-        raise NoisewiseError(f"the {what} {name} cannot be made of {text[:80]!r}; its settings are: {name}({takes}).") from None
+        raise NoisewiseError(
+            f"the {what} {name} cannot be made of {text[:80]!r}; its settings are: {name}({takes})."
+        ) from None
 
 
 def _parse(text: str, what: str, example: str) -> tuple[str, dict[str, object]]:

@@ -1,12 +1,13 @@
 """Conjugate priors: frozen hyperparameters with a log density and a sampler.
 
-A hyperparameter is a number where a person writes a prior, and an array of shape (batch,) where a conjugate update
-made one posterior per chain or group. theta has shape (batch, p), its columns ordered as the family's parameters.
+A hyperparameter is a number where a person writes a prior, and an array of shape (batch,) where a
+conjugate update made one posterior per chain or group. theta has shape (batch, p), its columns
+ordered as the family's parameters.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
@@ -20,19 +21,30 @@ REGISTRY: dict[str, type["Prior"]] = {}
 
 
 def _require(prior: "Prior", *names: str) -> None:
-    """Refuse a person's hyperparameters that are not positive and finite; those of a batch are told by `Prior.valid`."""
+    """Refuse a person's hyperparameters that are not positive and finite; those of a batch are told
+    by `Prior.valid`.
+    """
     for name in names:
         value = np.asarray(getattr(prior, name))
         if value.ndim > (name == "concentration") and value.dtype.kind in "iuf" and value.size:
             continue
-        if value.dtype.kind not in "iuf" or value.size == 0 or not np.all((value > 0) & np.isfinite(value)):
-            raise ValueError(f"{name} of the {prior.kind} prior must be positive and finite, got {getattr(prior, name)}.")
+        if (
+            value.dtype.kind not in "iuf"
+            or value.size == 0
+            or not np.all((value > 0) & np.isfinite(value))
+        ):
+            raise ValueError(
+                f"{name} of the {prior.kind} prior must be positive and finite, got "
+                f"{getattr(prior, name)}."
+            )
 
 
 def _require_finite(prior: "Prior", name: str) -> None:
     value = np.asarray(getattr(prior, name))
     if value.dtype.kind not in "iuf" or not np.all(np.isfinite(value)):
-        raise ValueError(f"{name} of the {prior.kind} prior must be finite, got {getattr(prior, name)}.")
+        raise ValueError(
+            f"{name} of the {prior.kind} prior must be finite, got {getattr(prior, name)}."
+        )
 
 
 class Prior(ABC):
@@ -43,8 +55,15 @@ class Prior(ABC):
     """The hyperparameters that must be positive."""
 
     @property
+    def hyperparameters(self) -> dict[str, Any]:
+        """Their values by name."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    @property
     def valid(self) -> NDArray[np.bool_]:
-        """Which members of a batch are priors at all, (batch,): a conjugate update of an impossible statistic is none."""
+        """Which members of a batch are priors at all, (batch,): a conjugate update of an impossible
+        statistic is none.
+        """
         valid = np.asarray(True)
         for name in self.positive:
             value = np.asarray(getattr(self, name))
@@ -63,7 +82,9 @@ class Prior(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """Independent draws of theta, shape (size, p); hyperparameters of shape (size,) give one draw each."""
+        """Independent draws of theta, shape (size, p); hyperparameters of shape (size,) give one
+        draw each.
+        """
 
 
 @final
@@ -91,7 +112,9 @@ class Beta(Prior):
 @final
 @dataclass(frozen=True, slots=True)
 class Dirichlet(Prior):
-    """Density proportional to prod_j p_j^(c_j - 1) on the simplex; concentration has shape (K,) or (batch, K)."""
+    """Density proportional to prod_j p_j^(c_j - 1) on the simplex; concentration has shape (K,) or
+    (batch, K).
+    """
 
     kind: ClassVar[str] = "dirichlet"
     positive: ClassVar = ("concentration",)
@@ -100,7 +123,10 @@ class Dirichlet(Prior):
     def __post_init__(self) -> None:
         _require(self, *self.positive)
         if np.ndim(self.concentration) < 1 or np.shape(self.concentration)[-1] < 2:
-            raise ValueError(f"concentration of the dirichlet prior needs one number per category, got {self.concentration}.")
+            raise ValueError(
+                "concentration of the dirichlet prior needs one number per category, "
+                f"got {self.concentration}."
+            )
         if np.ndim(self.concentration) == 1:
             object.__setattr__(self, "concentration", tuple(float(c) for c in self.concentration))
 
@@ -115,7 +141,8 @@ class Dirichlet(Prior):
         if c.min() >= 1:
             weight = rng.standard_gamma(c, shape)
             return np.asarray(weight / weight.sum(-1, keepdims=True))
-        # log of a Gamma(c) draw as log Gamma(c + 1) + log(U)/c: small concentrations would underflow to 0/0.
+        # log of a Gamma(c) draw as log Gamma(c + 1) + log(U)/c: small concentrations would
+        # underflow to 0/0.
         log_gamma = np.log(rng.standard_gamma(c + 1, shape)) - rng.standard_exponential(shape) / c
         return np.asarray(special.softmax(log_gamma, axis=-1))
 
@@ -165,7 +192,9 @@ class Normal(Prior):
 
 
 def _inverse_gamma_log_density(v: FloatArray, shape: Hyper, scale: Hyper) -> FloatArray:
-    return np.asarray(shape * np.log(scale) - special.gammaln(shape) - (shape + 1) * np.log(v) - scale / v)
+    return np.asarray(
+        shape * np.log(scale) - special.gammaln(shape) - (shape + 1) * np.log(v) - scale / v
+    )
 
 
 @final
@@ -191,7 +220,9 @@ class InverseGamma(Prior):
 @final
 @dataclass(frozen=True, slots=True)
 class NormalInverseGamma(Prior):
-    """variance ~ InverseGamma(shape, scale); mean given it ~ Normal(mean, sqrt(variance / strength)). theta = (mean, variance)."""
+    """variance ~ InverseGamma(shape, scale); mean given it ~ Normal(mean, sqrt(variance /
+    strength)). theta = (mean, variance).
+    """
 
     kind: ClassVar[str] = "normal_inverse_gamma"
     positive: ClassVar = ("strength", "shape", "scale")

@@ -1,7 +1,8 @@
-"""Nodes and weights that integrate any family's density over an interval, or sum it over whole numbers.
+"""Nodes and weights that integrate any family's density over an interval, or sum it over whole
+numbers.
 
-The only method that needs nothing but a density; it is also the most accurate one far in a tail, because central
-moments are sums of squares and nothing cancels.
+The only method that needs nothing but a density; it is also the most accurate one far in a tail,
+because central moments are sums of squares and nothing cancels.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from noisewise.model.arrays import FloatArray
 from noisewise.model.family import Family, IntervalMoments
 
 DROP = 50.0
-"""Where the log density lies this far below its peak, the rest is left out: e^-50 is below 1e-21."""
+"""Where the log density lies this far below its peak, the rest is left out: e^-50 is below 1e-21.
+"""
 MAX_TERMS = 1 << 20
 _SEVENTEEN = np.linspace(0.0, 1.0, 17)
 _HALVES = np.append(2.0 ** -np.arange(50.0), 0.0)
@@ -24,14 +26,18 @@ _legendre = lru_cache(maxsize=None)(np.polynomial.legendre.leggauss)
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """sum_k exp(log_weight[:, k]) f(x[:, k]) is the integral of p(x | theta) f(x) over the interval."""
+    """sum_k exp(log_weight[:, k]) f(x[:, k]) is the integral of p(x | theta) f(x) over the
+    interval.
+    """
 
     x: FloatArray  # (batch, m)
     log_weight: FloatArray  # (batch, m)
 
 
 def nodes(family: Family, theta: FloatArray, lower: float, upper: float, order: int = 64) -> Nodes:
-    """Gauss-Legendre nodes on either side of the density's peak in [lower, upper]; every whole number if `family.integer`."""
+    """Gauss-Legendre nodes on either side of the density's peak in [lower, upper]; every whole
+    number if `family.integer`.
+    """
     lower, upper = max(lower, family.support[0]), min(upper, family.support[1])
     if family.integer:
         return _support_points(family, theta, np.ceil(lower), np.floor(upper))
@@ -44,7 +50,9 @@ def nodes(family: Family, theta: FloatArray, lower: float, upper: float, order: 
         return np.where(np.isnan(value), -np.inf, value)
 
     with np.errstate(divide="ignore"):
-        domain = np.clip([to_y(lower), to_y(upper)], *((-700.0, 700.0) if logarithmic else (-1e15, 1e15)))
+        domain = np.clip(
+            [to_y(lower), to_y(upper)], *((-700.0, 700.0) if logarithmic else (-1e15, 1e15))
+        )
     left, peak, right = _extent(log_density, domain[0], domain[1], len(theta))
     unit, unit_weight = _legendre(order)
     ys, log_widths = [], []
@@ -57,13 +65,18 @@ def nodes(family: Family, theta: FloatArray, lower: float, upper: float, order: 
     return Nodes(np.asarray(to_x(y)), log_density(y) + np.concatenate(log_widths, axis=1))
 
 
-def interval_moments(family: Family, theta: FloatArray, lower: float, upper: float, order: int = 64) -> IntervalMoments:
+def interval_moments(
+    family: Family, theta: FloatArray, lower: float, upper: float, order: int = 64
+) -> IntervalMoments:
     """Moments of t(x) given lower <= x <= upper, by quadrature or by a sum over the support."""
     at = nodes(family, theta, lower, upper, order)
     top = at.log_weight.max(axis=1, keepdims=True)
     weight = np.exp(at.log_weight - top)
     total = weight.sum(axis=1)
-    t = np.stack([np.asarray(column, dtype=float) for column in family.statistic(at.x, np)], axis=-1)  # (batch, m, d)
+    # (batch, m, d)
+    t = np.stack(
+        [np.asarray(column, dtype=float) for column in family.statistic(at.x, np)], axis=-1
+    )
     probability = weight / total[:, None]
     mean = np.einsum("bm,bmd->bd", probability, t)
     centred = t - mean[:, None, :]
@@ -71,11 +84,15 @@ def interval_moments(family: Family, theta: FloatArray, lower: float, upper: flo
     return IntervalMoments(top[:, 0] + np.log(total), mean, covariance)
 
 
-def _extent(log_density: Callable[[FloatArray], FloatArray], lower: float, upper: float, batch: int) -> tuple[FloatArray, ...]:
-    """For each theta about where a unimodal log density in [lower, upper] peaks, and where it has dropped by DROP on either side.
+def _extent(
+    log_density: Callable[[FloatArray], FloatArray], lower: float, upper: float, batch: int
+) -> tuple[FloatArray, ...]:
+    """For each theta about where a unimodal log density in [lower, upper] peaks, and where it has
+    dropped by DROP on either side.
 
-    The peak is good enough where its neighbours on the grid lie little lower, the sides where they are at most an
-    eighth too far out: they are only the ends of panels on which the density is integrated.
+    The peak is good enough where its neighbours on the grid lie little lower, the sides where they
+    are at most an eighth too far out: they are only the ends of panels on which the density is
+    integrated.
     """
     grid = np.sinh(np.linspace(np.arcsinh(lower), np.arcsinh(upper), 65))
     grid[0], grid[-1] = lower, upper
@@ -98,13 +115,21 @@ def _extent(log_density: Callable[[FloatArray], FloatArray], lower: float, upper
         if whole.all():  # all the way to the edge
             sides.append(np.full(batch, edge))
             continue
-        share = np.zeros(batch), np.ones(batch)  # of the way from the peak to the edge: within, and at or beyond the drop
+        # of the way from the peak to the edge: within, and at or beyond the drop
+        share = np.zeros(batch), np.ones(batch)
         for fractions in (_HALVES, _SEVENTEEN[::-2]):
             low, high = share
             tried = low[:, None] + (high - low)[:, None] * fractions
-            beyond = log_density(peak[:, None] + (edge - peak)[:, None] * tried) < (top - DROP)[:, None]
-            last = np.where(beyond.any(1), beyond.shape[1] - 1 - np.argmax(beyond[:, ::-1], axis=1), 0)
-            share = tried[rows, np.minimum(last + 1, fractions.size - 1)], np.where(beyond.any(1), tried[rows, last], 1.0)
+            beyond = (
+                log_density(peak[:, None] + (edge - peak)[:, None] * tried) < (top - DROP)[:, None]
+            )
+            last = np.where(
+                beyond.any(1), beyond.shape[1] - 1 - np.argmax(beyond[:, ::-1], axis=1), 0
+            )
+            share = (
+                tried[rows, np.minimum(last + 1, fractions.size - 1)],
+                np.where(beyond.any(1), tried[rows, last], 1.0),
+            )
         sides.append(peak + (edge - peak) * share[1])
     return sides[0], peak, sides[1]
 
@@ -124,7 +149,8 @@ def _support_points(family: Family, theta: FloatArray, lower: float, upper: floa
     count = int((right - left).max()) + 1
     if count > MAX_TERMS:
         raise UnsupportedCombination(
-            f"summing the {family.kind} family over {count} whole numbers takes too long; narrow the bounds."
+            f"summing the {family.kind} family over {count} whole numbers takes too long; narrow "
+            "the bounds."
         )
     x = left[:, None] + np.arange(count)
     return Nodes(x, np.where(x <= right[:, None], log_density(x), -np.inf))

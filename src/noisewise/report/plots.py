@@ -1,4 +1,6 @@
-"""Figures of posteriors. Colours are of the Okabe-Ito palette, told apart by every kind of sight."""
+"""Figures of posteriors. Colours are of the Okabe-Ito palette, told apart by every kind
+of sight.
+"""
 
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +27,9 @@ def figure(rows: int, columns: int) -> tuple[Any, Any]:
 
 
 def plot_posterior(posterior: "Posterior", axes: Any = None) -> Any:
-    """Each parameter's density with its 90 % interval; a categorical's probabilities as points with theirs."""
+    """Each parameter's density with its 90 % interval; a categorical's probabilities as points with
+    theirs.
+    """
     made = None
     if axes is None:
         made, table = figure(1, len(posterior.names))
@@ -46,7 +50,12 @@ def draw_density(axis: Any, posterior: "Posterior", name: str, colour: str, labe
     theta, density = posterior.curve(name)
     low, high = posterior.interval(name, 0.9)
     inside = (theta >= low) & (theta <= high)
-    axis.plot(theta, density, color=colour, label=f"{label}: {posterior.mean(name):.4g}, 90 % in {low:.4g} to {high:.4g}")
+    axis.plot(
+        theta,
+        density,
+        color=colour,
+        label=f"{label}: {posterior.mean(name):.4g}, 90 % in {low:.4g} to {high:.4g}",
+    )
     axis.fill_between(theta[inside], density[inside], color=colour, alpha=0.15, linewidth=0)
     axis.set_ylim(bottom=0)
     axis.spines[["top", "right"]].set_visible(False)
@@ -59,9 +68,14 @@ def _categories(posterior: "Posterior", name: str, axis: Any) -> None:
     low, high = posterior.interval(name, 0.9)
     y = np.arange(shown.size)
     axis.errorbar(
-        mean[shown], y, xerr=[np.maximum(mean - low, 0)[shown], np.maximum(high - mean, 0)[shown]],
-        fmt="o", color=COLOURS[0], capsize=2, label="mean and 90 % interval",
-    )  # fmt: skip
+        mean[shown],
+        y,
+        xerr=[np.maximum(mean - low, 0)[shown], np.maximum(high - mean, 0)[shown]],
+        fmt="o",
+        color=COLOURS[0],
+        capsize=2,
+        label="mean and 90 % interval",
+    )
     axis.set_yticks(y, [labels[j] for j in shown])
     axis.invert_yaxis()
     axis.set_xlabel("probability")

@@ -32,7 +32,11 @@ class Calibration:
         rows = []
         for (cell, target), u in self.uniforms.items():
             found = judge(u)
-            rows.append(about(cell) | {"target": target, "passes": found.passes, "verdict": found.words} | _flat(found))
+            rows.append(
+                about(cell)
+                | {"target": target, "passes": found.passes, "verdict": found.words}
+                | _flat(found)
+            )
         return rows
 
 
@@ -51,7 +55,9 @@ def calibrate(
     dask: str | None = None,
     report: Report | None = None,
 ) -> Calibration:
-    """Simulate trials of every n, epsilon and method, and place the truth in its posterior. With a folder, it can be resumed."""
+    """Simulate trials of every n, epsilon and method, and place the truth in its posterior. With a
+    folder, it can be resumed.
+    """
     cells = grid(family, prior, n, epsilon, bounds, methods, trials)
     return run_cells(cells, trials, seed, folder, jobs, dask, report)
 
@@ -71,7 +77,9 @@ def run_cells(
     for cell in cells:
         for start in range(0, trials, chunk):
             size = min(chunk, trials - start)
-            made = engine.Chunk(f"{cell.key} trials {start} {size}", _uniforms, (cell.setting, size, cell.method))
+            made = engine.Chunk(
+                f"{cell.key} trials {start} {size}", _uniforms, (cell.setting, size, cell.method)
+            )
             chunks.append(made)
             owner[made.key] = cell
     done: dict[Cell, list[dict[str, list[float]]]] = {cell: [] for cell in cells}
@@ -83,7 +91,12 @@ def run_cells(
             first = targets(cell.setting.family)[0]
             report(cell, np.concatenate([part[first] for part in done[cell]]))
 
-    content = {"study": "calibrate", "cells": [cell.key for cell in cells], "trials": trials, "seed": seed}
+    content = {
+        "study": "calibrate",
+        "cells": [cell.key for cell in cells],
+        "trials": trials,
+        "seed": seed,
+    }
     with place(folder) as path:
         engine.claim(path, content)
         found = engine.run(chunks, path, seed, jobs, dask, arrived)
@@ -95,7 +108,9 @@ def run_cells(
     return Calibration(out)
 
 
-def _uniforms(setting: Setting, trials: int, method: str, rng: np.random.Generator) -> dict[str, FloatArray]:
+def _uniforms(
+    setting: Setting, trials: int, method: str, rng: np.random.Generator
+) -> dict[str, FloatArray]:
     return uniforms(setting, trials, rng, method)
 
 
@@ -103,5 +118,9 @@ def _flat(found: Verdict) -> dict[str, Any]:
     row = asdict(found)
     coverage, low, high = (row.pop(name) for name in ("coverage", "coverage_low", "coverage_high"))
     for j, level in enumerate(LEVELS):
-        row |= {f"coverage_{level:.0%}": coverage[j], f"coverage_{level:.0%}_low": low[j], f"coverage_{level:.0%}_high": high[j]}
+        row |= {
+            f"coverage_{level:.0%}": coverage[j],
+            f"coverage_{level:.0%}_low": low[j],
+            f"coverage_{level:.0%}_high": high[j],
+        }
     return row

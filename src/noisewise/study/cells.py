@@ -1,4 +1,6 @@
-"""What a study runs: every combination of n, epsilon and method, checked before anything starts; and its tables."""
+"""What a study runs: every combination of n, epsilon and method, checked before anything starts;
+and its tables.
+"""
 
 import csv
 import json
@@ -43,9 +45,14 @@ Report = Callable[[Cell, FloatArray], None]
 
 
 def grid(
-    family: Family, prior: Prior, n: Sequence[int], epsilon: Sequence[float], bounds: Bounds | None, methods: Sequence[str],
+    family: Family,
+    prior: Prior,
+    n: Sequence[int],
+    epsilon: Sequence[float],
+    bounds: Bounds | None,
+    methods: Sequence[str],
     trials: int,
-) -> list[Cell]:  # fmt: skip
+) -> list[Cell]:
     """Every combination, refused before anything runs if it makes no sense."""
     check_prior(family, prior)
     check(trials, 1, "a study needs at least one trial")
@@ -54,14 +61,22 @@ def grid(
     for size in n:
         check(size, 1, "n must be at least 1")
         if size > MOST and not isinstance(family, (Bernoulli, Categorical)):
-            raise NoisewiseError(f"a trial of {size} records takes too long to simulate; n may be up to {MOST} for this family.")
+            raise NoisewiseError(
+                f"a trial of {size} records takes too long to simulate; n may be "
+                f"up to {MOST} for this family."
+            )
     for e in epsilon:
         if not (np.isfinite(e) and e > 1e-100):
             raise NoisewiseError(f"epsilon must be positive and finite, got {e:g}.")
     for method in methods:
         if method not in METHODS:
             raise UnsupportedCombination(f"unknown method {method!r}; use {', '.join(METHODS)}.")
-    made = [Cell(Setting(family, prior, bounds, int(size), float(e)), method) for size in n for e in epsilon for method in methods]
+    made = [
+        Cell(Setting(family, prior, bounds, int(size), float(e)), method)
+        for size in n
+        for e in epsilon
+        for method in methods
+    ]
     cells = list(dict.fromkeys(made))
     small = replace(cells[0].setting, n=min(map(int, n)))
     sample = simulate(small, 2, np.random.default_rng(0))

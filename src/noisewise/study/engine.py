@@ -1,7 +1,9 @@
-"""Long runs: fixed chunks with seeds of their own, done on any number of workers, kept as they finish, never done twice.
+"""Long runs: fixed chunks with seeds of their own, done on any number of workers, kept as they
+finish, never done twice.
 
-A chunk's result depends on its key and the study's seed alone, so the same numbers come out of one worker or a cluster.
-Only the process that the user started writes files; workers need no common disk.
+A chunk's result depends on its key and the study's seed alone, so the same numbers come out of one
+worker or a cluster. Only the process that the user started writes files; workers need no common
+disk.
 """
 
 import hashlib
@@ -80,7 +82,8 @@ def claim(folder: Path, content: Mapping[str, Any]) -> None:
         if file.exists():
             if file.read_text() != text:
                 raise OutputError(
-                    f"{folder} holds another study, or one of another version of noisewise; choose another folder, or repeat "
+                    f"{folder} holds another study, or one of another version of noisewise; choose "
+                    "another folder, or repeat "
                     "that one's settings to go on."
                 )
         elif any(not found.name.startswith(".study.json.") for found in folder.iterdir()):
@@ -88,15 +91,21 @@ def claim(folder: Path, content: Mapping[str, Any]) -> None:
         else:
             _write(file, text)
     except OSError as error:
-        raise OutputError(f"cannot write to {folder}: {error.strerror}; choose another place.") from None
+        raise OutputError(
+            f"cannot write to {folder}: {error.strerror}; choose another place."
+        ) from None
 
 
-def _parallel(todo: Sequence[Chunk], seed: int, jobs: int, dask: str | None) -> Iterator[tuple[int, Result]]:
+def _parallel(
+    todo: Sequence[Chunk], seed: int, jobs: int, dask: str | None
+) -> Iterator[tuple[int, Result]]:
     import joblib
 
     work = [joblib.delayed(_do)(index, chunk, seed) for index, chunk in enumerate(todo)]
     with _backend(jobs, dask) as options:
-        yield from joblib.Parallel(return_as="generator_unordered", pre_dispatch="all" if dask else "3*n_jobs", **options)(work)
+        yield from joblib.Parallel(
+            return_as="generator_unordered", pre_dispatch="all" if dask else "3*n_jobs", **options
+        )(work)
 
 
 @contextmanager
@@ -113,7 +122,9 @@ def _backend(jobs: int, dask: str | None) -> Iterator[dict[str, Any]]:
     try:
         client = Client(dask, timeout=10)
     except (OSError, ValueError, TimeoutError):
-        raise NoisewiseError(f"no Dask scheduler answers at {dask}; start one, or leave --dask out.") from None
+        raise NoisewiseError(
+            f"no Dask scheduler answers at {dask}; start one, or leave --dask out."
+        ) from None
     with client, joblib.parallel_config(backend="dask"):
         yield {"n_jobs": -1}
 
@@ -134,7 +145,9 @@ def _read(file: Path) -> Result | None:
     except FileNotFoundError:
         return None
     except ValueError:
-        raise OutputError(f"{file} was cut or edited; delete it, and it will be done again.") from None
+        raise OutputError(
+            f"{file} was cut or edited; delete it, and it will be done again."
+        ) from None
     return held
 
 
@@ -148,4 +161,7 @@ def _write(file: Path, text: str) -> None:
         partial.replace(file)
     except OSError as error:
         partial.unlink(missing_ok=True)
-        raise OutputError(f"cannot write {file}: {error.strerror}; make room, and give the command again to go on.") from None
+        raise OutputError(
+            f"cannot write {file}: {error.strerror}; make room, and give the command "
+            "again to go on."
+        ) from None

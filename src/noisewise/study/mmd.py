@@ -1,7 +1,8 @@
 """The unbiased MMD^2 of the paper with the standard normal kernel k(x, y) = exp(-|x - y|^2 / 2).
 
-e^{-|x-y|^2/2} = e^{-|x|^2/2} e^{-|y|^2/2} sum over multi-indices a of x^a y^a / a!, which converges fast where all points
-lie near a common centre: sums over pairs become products of sums over points. Elsewhere pairs are summed block by block.
+e^{-|x-y|^2/2} = e^{-|x|^2/2} e^{-|y|^2/2} sum over multi-indices a of x^a y^a / a!, which converges
+fast where all points lie near a common centre: sums over pairs become products of sums over points.
+Elsewhere pairs are summed block by block.
 """
 
 from itertools import product
@@ -23,7 +24,9 @@ def squared(p: FloatArray, q: FloatArray) -> float:
     p, q = (np.asarray(x, dtype=float).reshape(len(x), -1) for x in (p, q))
     m = len(p)
     if len(q) != m or m < 2:
-        raise ValueError(f"MMD needs two samples of the same size, at least 2; got {m} and {len(q)}.")
+        raise ValueError(
+            f"MMD needs two samples of the same size, at least 2; got {m} and {len(q)}."
+        )
     centre = (p.mean(axis=0) + q.mean(axis=0)) / 2
     p, q = p - centre, q - centre
     degree = _degree(max(np.linalg.norm(p, axis=1).max(), np.linalg.norm(q, axis=1).max()))
@@ -41,7 +44,9 @@ def _degree(radius: float) -> int | None:
     """The degree at which radius^2k / k! is below rounding, if there is a low one."""
     if radius == 0:
         return 1
-    return next((k for k in range(1, DEGREE) if 2 * k * log(radius) - lgamma(k + 1) < ROUNDING), None)
+    return next(
+        (k for k in range(1, DEGREE) if 2 * k * log(radius) - lgamma(k + 1) < ROUNDING), None
+    )
 
 
 def _indices(d: int, degree: int) -> list[tuple[int, ...]]:

@@ -22,9 +22,12 @@ def save_calibration(found: Calibration, folder: Path, command: str) -> Path:
     page = Page(f"Calibration of {cells[0].setting.family.kind}")
     page.text(f"Made by `{command}`.")
     page.text(
-        f"{trials} times a truth was drawn from the prior {cells[0].setting.prior}, records from it, and a noisy release from "
-        f"them; U is the posterior probability below the truth. If a method's beliefs are right, U is uniform. A method passes "
-        f"if its KS statistic is below the {KS_LEVEL:.1%} critical value, and the mean and variance of z = Phi^-1(U) lie within "
+        f"{trials} times a truth was drawn from the prior {cells[0].setting.prior}, records from "
+        "it, and a noisy release from "
+        "them; U is the posterior probability below the truth. If a method's beliefs are right, U "
+        "is uniform. A method passes "
+        f"if its KS statistic is below the {KS_LEVEL:.1%} critical value, and the mean and "
+        "variance of z = Phi^-1(U) lie within "
         f"{SIGMAS} standard errors of 0 and 1. A calibrated method fails in about one of 1000 rows."
     )
     page.heading("Verdicts")
@@ -36,21 +39,32 @@ def save_calibration(found: Calibration, folder: Path, command: str) -> Path:
         page.heading("KS statistic against n")
         made = ks_figure(rows, targets)
         _save(made, folder / "ks")
-        page.figure(made, "KS statistic against n for every epsilon and method, with the critical value")
+        page.figure(
+            made, "KS statistic against n for every epsilon and method, with the critical value"
+        )
     for setting in dict.fromkeys(cell.setting for cell in cells):
         page.heading(f"n = {setting.n}, epsilon = {setting.epsilon:g}")
         made, axes = figure(len(targets), 2)
         for target, pair in zip(targets, axes, strict=True):
-            samples = {cell.method: found.uniforms[cell, target] for cell in cells if cell.setting == setting}
+            samples = {
+                cell.method: found.uniforms[cell, target]
+                for cell in cells
+                if cell.setting == setting
+            }
             plots.ecdf_difference(pair[0], samples, ks_limit(trials, 0.95))
             counted = {method: histogram(u) for method, u in samples.items()}
             low, high = next(iter(counted.values()))[1:]
-            plots.rank_histogram(pair[1], {method: bars[0] for method, bars in counted.items()}, low, high)
+            plots.rank_histogram(
+                pair[1], {method: bars[0] for method, bars in counted.items()}, low, high
+            )
             pair[0].set_title(target)
             pair[1].set_title(target)
         plots.legend_below(made, axes[0][0])
         _save(made, folder / f"n{setting.n}-epsilon{setting.epsilon:g}")
-        page.figure(made, f"ECDF difference and rank histogram at n = {setting.n}, epsilon = {setting.epsilon:g}")
+        page.figure(
+            made,
+            f"ECDF difference and rank histogram at n = {setting.n}, epsilon = {setting.epsilon:g}",
+        )
     out = folder / "index.html"
     out.write_text(page.render())
     return out
@@ -65,7 +79,15 @@ def ks_figure(rows: list[dict[str, Any]], targets: list[str]) -> Any:
             chosen = [row for row in rows if row["target"] == target and row["epsilon"] == epsilon]
             sizes = sorted({row["n"] for row in chosen})
             methods = list(dict.fromkeys(row["method"] for row in chosen))
-            lines = {m: [row["ks"] for n in sizes for row in chosen if row["n"] == n and row["method"] == m] for m in methods}
+            lines = {
+                m: [
+                    row["ks"]
+                    for n in sizes
+                    for row in chosen
+                    if row["n"] == n and row["method"] == m
+                ]
+                for m in methods
+            }
             plots.against(axis, sizes, lines)
             plots.limit_line(axis, chosen[0]["ks_limit"], f"critical value ({KS_LEVEL:.1%})")
             plots.ks_scale(axis)
@@ -84,16 +106,24 @@ def save_comparison(found: Comparison, folder: Path, command: str) -> Path:
     page = Page(f"What privacy costs: {cell.setting.family.kind}")
     page.text(f"Made by `{command}`.")
     page.text(
-        f"{rows[0]['trials']} times a truth was drawn from the prior {cell.setting.prior} and records from it; every method's "
-        "posterior is held against the non-private one of the same records. MMD^2 is the paper's unbiased estimate with the "
-        "kernel exp(-|x - y|^2 / 2); 0 means that privacy costs nothing. The width ratio is that of the 90 % intervals. A narrow "
-        "interval is a merit only in a method that is calibrated. Errors are two standard errors over trials."
+        f"{rows[0]['trials']} times a truth was drawn from the prior {cell.setting.prior} and "
+        "records from it; every method's "
+        "posterior is held against the non-private one of the same records. MMD^2 is the paper's "
+        "unbiased estimate with the "
+        "kernel exp(-|x - y|^2 / 2); 0 means that privacy costs nothing. The width ratio is that "
+        "of the 90 % intervals. A narrow "
+        "interval is a merit only in a method that is calibrated. Errors are two standard errors "
+        "over trials."
     )
     made = utility_figure(rows)
     _save(made, folder / "comparison")
     page.figure(made, "MMD squared, interval width and error against n")
     page.heading("Figures")
-    names = [name for name in rows[0] if name in ("n", "epsilon", "method") or name.startswith(("mmd2", "width", "error"))]
+    names = [
+        name
+        for name in rows[0]
+        if name in ("n", "epsilon", "method") or name.startswith(("mmd2", "width", "error"))
+    ]
     page.table([{name: row[name] for name in names} for row in rows])
     out = folder / "index.html"
     out.write_text(page.render())
@@ -127,7 +157,10 @@ def draw_utility(axis: Any, rows: list[dict[str, Any]], name: str) -> None:
     methods = list(dict.fromkeys(row["method"] for row in rows))
 
     def column(what: str) -> dict[str, list[float]]:
-        return {m: [row[what] for n in sizes for row in rows if row["n"] == n and row["method"] == m] for m in methods}
+        return {
+            m: [row[what] for n in sizes for row in rows if row["n"] == n and row["method"] == m]
+            for m in methods
+        }
 
     plots.against(axis, sizes, column(name), column(f"{name}_mcse"))
 
@@ -143,7 +176,9 @@ def _short(row: dict[str, Any]) -> dict[str, Any]:
 def _coverage(row: dict[str, Any]) -> dict[str, Any]:
     out = {name: row[name] for name in ("n", "epsilon", "method", "target")}
     for name in [key for key in row if key.startswith("coverage_") and key.endswith("%")]:
-        out[name.removeprefix("coverage_")] = f"{row[name]:.1%} ({row[f'{name}_low']:.1%} to {row[f'{name}_high']:.1%})"
+        out[name.removeprefix("coverage_")] = (
+            f"{row[name]:.1%} ({row[f'{name}_low']:.1%} to {row[f'{name}_high']:.1%})"
+        )
     return out
 
 

@@ -1,11 +1,12 @@
-"""Simulated trials (Cook, Gelman & Rubin 2006): draw theta, records and noise, infer, and place theta in its posterior.
+"""Simulated trials (Cook, Gelman & Rubin 2006): draw theta, records and noise, infer, and place
+theta in its posterior.
 
-If beliefs are right, the posterior probability U below the true theta is uniform. A method is either a density, whose
-U is exact, or a stream of draws, among which the truth is ranked.
+If beliefs are right, the posterior probability U below the true theta is uniform. A method is
+either a density, whose U is exact, or a stream of draws, among which the truth is ranked.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -26,7 +27,17 @@ from noisewise.model.families import Bernoulli, Categorical, Exponential
 from noisewise.model.family import Family
 from noisewise.model.priors import Beta, Dirichlet, Gamma, Prior
 
-METHODS = ("auto", "exact", "collapsed", "gibbs", "gibbs-paper", "naive", "naive-untruncated", "ops", "non-private")
+METHODS = (
+    "auto",
+    "exact",
+    "collapsed",
+    "gibbs",
+    "gibbs-paper",
+    "naive",
+    "naive-untruncated",
+    "ops",
+    "non-private",
+)
 DENSITIES = ("auto", "exact", "collapsed")
 MOST_DRAWN_N = 1 << 14
 """A prior of n is cut off here."""
@@ -51,15 +62,23 @@ class Setting:
     n: int
     epsilon: float
     middle: float | None = None
-    """Instead of bounds: each trial's own, which hold this share of its own population, as in the paper. No release has such."""
+    """Instead of bounds: each trial's own, which hold this share of its own population, as in the
+    paper. No release has such.
+    """
     normal: bool = False
     """Whether the noise is normal; epsilon is then a rho."""
     n_prior: Prior | None = None
-    """Where given, n is drawn from it in every trial, and not public: neighbours add or remove a record."""
+    """Where given, n is drawn from it in every trial, and not public: neighbours add or remove a
+    record.
+    """
 
     def describe(self) -> str:
         """One line that tells this setting from any other."""
-        bounds = "" if self.bounds is None else f" {self.bounds.outside} [{self.bounds.lower!r}, {self.bounds.upper!r}]"
+        bounds = (
+            ""
+            if self.bounds is None
+            else (f" {self.bounds.outside} [{self.bounds.lower!r}, {self.bounds.upper!r}]")
+        )
         own = "" if self.middle is None else f" own bounds {self.middle}"
         cost = f"{'rho' if self.normal else 'epsilon'}={self.epsilon!r}"
         size = f"n={self.n}" if self.n_prior is None else f"n ~ {self.n_prior}"
@@ -87,7 +106,9 @@ def _sizes(setting: Setting, trials: int, rng: np.random.Generator) -> IntArray:
 
 
 def simulate(setting: Setting, trials: int, rng: np.random.Generator, full: bool = True) -> Sample:
-    """The curator's lattice and noise law, drawn with a seed; without the full sums, many records are drawn in bins."""
+    """The curator's lattice and noise law, drawn with a seed; without the full sums, many records
+    are drawn in bins.
+    """
     family, prior = setting.family, setting.prior
     theta = prior.draw(rng, trials)
     _check_truths(family, theta)
@@ -100,7 +121,9 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator, full: bool
     if isinstance(family, Bernoulli):
         sums[:] = every[:] = rng.binomial(n[:, None], theta)
     elif isinstance(family, Categorical):
-        sums[:] = every[:] = np.stack([rng.multinomial(size, p / p.sum()) for size, p in zip(n, theta, strict=True)])
+        sums[:] = every[:] = np.stack(
+            [rng.multinomial(size, p / p.sum()) for size, p in zip(n, theta, strict=True)]
+        )
     elif not full and bounds is not None and n.min() > ONE_BY_ONE:
         sums[:] = _in_bins(family, theta, bounds, n, lattice, rng)
     else:
@@ -109,37 +132,67 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator, full: bool
             rows = slice(start, start + batch)
             x = family.simulate(rng, theta[rows], int(n[rows].max()))
             there = np.arange(x.shape[1]) < n[rows, None]
-            sums[rows] = np.stack([(k * there).sum(axis=1) for k in lattice.integers(x, np)], axis=1)
+            sums[rows] = np.stack(
+                [(k * there).sum(axis=1) for k in lattice.integers(x, np)], axis=1
+            )
             sums[rows] += n[rows, None] * np.array(lattice.offset)
-            every[rows] = np.stack([(np.asarray(t, dtype=float) * there).sum(axis=1) for t in family.statistic(x, np)], axis=1)
+            every[rows] = np.stack(
+                [(np.asarray(t, dtype=float) * there).sum(axis=1) for t in family.statistic(x, np)],
+                axis=1,
+            )
     step, law = np.array(lattice.step), DiscreteGaussian if setting.normal else DiscreteLaplace
     neighbours = "replace_one" if setting.n_prior is None else "add_remove"
     weight, distance = sensitivity.of_release(lattice, neighbours, setting.normal)
-    scale = np.sqrt(distance / (2 * setting.epsilon)) if setting.normal else distance / setting.epsilon
+    scale = (
+        np.sqrt(distance / (2 * setting.epsilon)) if setting.normal else distance / setting.epsilon
+    )
     noise = law(tuple(scale * step), tuple(step))
     y = sums * step + noise.simulate(rng, trials)
     counts: list[NoisyCount | None] = [None] * trials
     if weight:
         of_count = law(scale / weight, 1 / weight)
-        counts = [NoisyCount(float(value), of_count) for value in n + of_count.simulate(rng, trials)[:, 0]]
-    common: dict[str, Any] = {"family": family, "noise": noise, "bounds": bounds, "coordinates": lattice.coordinates}
+        counts = [
+            NoisyCount(float(value), of_count) for value in n + of_count.simulate(rng, trials)[:, 0]
+        ]
+    common: dict[str, Any] = {
+        "family": family,
+        "noise": noise,
+        "bounds": bounds,
+        "coordinates": lattice.coordinates,
+    }
     releases = [
-        observe(n=int(size) if setting.n_prior is None else None, count=count, statistic=row, **common)
+        observe(
+            n=int(size) if setting.n_prior is None else None, count=count, statistic=row, **common
+        )
         for size, count, row in zip(n, counts, y, strict=True)
     ]
     return Sample(theta, every, releases, prior, setting.n_prior)
 
 
 def _in_bins(
-    family: Family, theta: FloatArray, bounds: Bounds, n: IntArray, lattice: Lattice, rng: np.random.Generator
+    family: Family,
+    theta: FloatArray,
+    bounds: Bounds,
+    n: IntArray,
+    lattice: Lattice,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    """Sums of many records, (trials, d): how many fall in each of BINS parts of the bounds, and on either side of them.
+    """Sums of many records, (trials, d): how many fall in each of BINS parts of the bounds, and on
+    either side of them.
 
-    A record counts as the middle of its bin, which moves a sum by less than a thousandth of its own spread.
+    A record counts as the middle of its bin, which moves a sum by less than a thousandth of its own
+    spread.
     """
-    low, high = (np.ceil(bounds.lower), np.floor(bounds.upper)) if family.integer else (bounds.lower, bounds.upper)
+    low, high = (
+        (np.ceil(bounds.lower), np.floor(bounds.upper))
+        if family.integer
+        else (bounds.lower, bounds.upper)
+    )
     if family.integer:
-        edges = np.unique(np.floor(np.linspace(low - 1, high, min(BINS, int(high - low) + 1) + 1))) + 0.5
+        edges = (
+            np.unique(np.floor(np.linspace(low - 1, high, min(BINS, int(high - low) + 1) + 1)))
+            + 0.5
+        )
         inside = np.floor((edges[:-1] + edges[1:]) / 2 + 0.5)
     else:
         edges = np.linspace(low, high, BINS + 1)
@@ -161,19 +214,32 @@ def _check_truths(family: Family, theta: FloatArray) -> None:
     for j, parameter in enumerate(p for p in family.parameters for _ in range(p.size)):
         if not np.all((theta[:, j] > parameter.lower) & (theta[:, j] < parameter.upper)):
             raise UnsupportedCombination(
-                f"the prior puts {parameter.name} so near {parameter.lower:g} or {parameter.upper:g} that it rounds to it; "
+                f"the prior puts {parameter.name} so near {parameter.lower:g} or "
+                f"{parameter.upper:g} that it rounds to it; "
                 "such truths cannot be simulated in 64-bit numbers. Choose a less extreme prior."
             )
 
 
 def _releasable(family: Family) -> Family:
-    return Categorical(family.categories, other=family.labels[0]) if isinstance(family, Categorical) else family
+    return (
+        Categorical(family.categories, other=family.labels[0])
+        if isinstance(family, Categorical)
+        else family
+    )
 
 
 def _own_bounds(setting: Setting, theta: FloatArray) -> tuple[Bounds, FloatArray, Prior]:
-    """Bounds that hold the middle of each trial's population, in units of its upper one: then they are the same for all."""
-    if not isinstance(setting.family, Exponential) or not isinstance(setting.prior, Gamma) or setting.middle is None:
-        raise UnsupportedCombination("bounds that depend on theta are there for the exponential only, to redraw the paper.")
+    """Bounds that hold the middle of each trial's population, in units of its upper one: then they
+    are the same for all.
+    """
+    if (
+        not isinstance(setting.family, Exponential)
+        or not isinstance(setting.prior, Gamma)
+        or setting.middle is None
+    ):
+        raise UnsupportedCombination(
+            "bounds that depend on theta are there for the exponential only, to redraw the paper."
+        )
     low, high = -np.log1p(-(1 - setting.middle) / 2), -np.log((1 - setting.middle) / 2)
     unit = high / theta[:, 0]
     own = Gamma(np.full(len(theta), float(setting.prior.shape)), setting.prior.rate / unit)
@@ -181,8 +247,14 @@ def _own_bounds(setting: Setting, theta: FloatArray) -> tuple[Bounds, FloatArray
 
 
 def targets(family: Family) -> tuple[str, ...]:
-    """What is checked: every parameter; of a categorical its first probability, and how much more it is than the next."""
-    return ("first", "contrast") if isinstance(family, Categorical) else tuple(p.name for p in family.parameters)
+    """What is checked: every parameter; of a categorical its first probability, and how much more
+    it is than the next.
+    """
+    return (
+        ("first", "contrast")
+        if isinstance(family, Categorical)
+        else tuple(p.name for p in family.parameters)
+    )
 
 
 def _target(family: Family, theta: FloatArray) -> FloatArray:
@@ -191,12 +263,17 @@ def _target(family: Family, theta: FloatArray) -> FloatArray:
     return np.stack([theta[..., 0], theta[..., 0] - theta[..., 1]], axis=-1)
 
 
-def uniforms(setting: Setting, trials: int, rng: np.random.Generator, method: str = "auto") -> dict[str, FloatArray]:
+def uniforms(
+    setting: Setting, trials: int, rng: np.random.Generator, method: str = "auto"
+) -> dict[str, FloatArray]:
     """For each target the posterior probability of lying below the truth, (trials,)."""
     sample = simulate(setting, trials, rng, full=method not in DENSITIES)
     if method in DENSITIES and not isinstance(setting.family, Categorical):
         posteriors = _posteriors(sample, method, rng)
-        return {name: _below(posteriors, j, sample.theta[:, j]) for j, name in enumerate(targets(setting.family))}
+        return {
+            name: _below(posteriors, j, sample.theta[:, j])
+            for j, name in enumerate(targets(setting.family))
+        }
     truth = _target(setting.family, sample.theta)
     below, ranked = np.zeros(truth.shape), RANKED.get(method, RANKED_OTHERWISE)
     for theta in islice(stream(setting, sample, method, rng), ranked):
@@ -205,11 +282,15 @@ def uniforms(setting: Setting, trials: int, rng: np.random.Generator, method: st
     return {name: u[:, j] for j, name in enumerate(targets(setting.family))}
 
 
-def draws(setting: Setting, sample: Sample, method: str, size: int, rng: np.random.Generator) -> FloatArray:
+def draws(
+    setting: Setting, sample: Sample, method: str, size: int, rng: np.random.Generator
+) -> FloatArray:
     """Draws of theta, (trials, size, p); those of a chain spread over all of it."""
     if method in DENSITIES and not isinstance(setting.family, Categorical):
         posteriors = _posteriors(sample, method, rng)
-        return np.stack([np.stack(posterior._view.draw(rng, size), axis=-1) for posterior in posteriors])
+        return np.stack(
+            [np.stack(posterior._view.draw(rng, size), axis=-1) for posterior in posteriors]
+        )
     every = max(1, RANKED[method] // size) if method.startswith("gibbs") else 1
     kept = islice(stream(setting, sample, method, rng, thin=1), 0, size * every, every)
     return np.stack(list(kept), axis=1)
@@ -218,10 +299,17 @@ def draws(setting: Setting, sample: Sample, method: str, size: int, rng: np.rand
 def _posteriors(sample: Sample, method: str, rng: np.random.Generator) -> Posteriors:
     own = sample.prior
     if isinstance(own, Gamma) and np.ndim(own.rate) > 0:
-        priors: Prior | list[Prior] = [Gamma(float(a), float(b)) for a, b in zip(own.shape, own.rate, strict=True)]  # type: ignore[arg-type]
+        pairs = zip(np.ravel(own.shape), np.ravel(own.rate), strict=True)
+        priors: Prior | list[Prior] = [Gamma(float(a), float(b)) for a, b in pairs]
     else:
         priors = own
-    return infer_many(sample.releases, priors, method=method, n_prior=sample.n_prior, seed=int(rng.integers(2**63)))
+    return infer_many(
+        sample.releases,
+        priors,
+        method=method,
+        n_prior=sample.n_prior,
+        seed=int(rng.integers(2**63)),
+    )
 
 
 def _below(posteriors: Posteriors, parameter: int, truth: FloatArray) -> FloatArray:
@@ -235,13 +323,19 @@ def _below(posteriors: Posteriors, parameter: int, truth: FloatArray) -> FloatAr
     for members in batches.values():  # in the order of their batch
         view = posteriors[members[0]]._view
         assert isinstance(view, (LineView, SheetView))
-        density = view.batch.density if isinstance(view, LineView) else view.batch.densities[parameter]
+        density = (
+            view.batch.density if isinstance(view, LineView) else view.batch.densities[parameter]
+        )
         out[members] = density.cdf(truth[members])
     return out
 
 
-def stream(setting: Setting, sample: Sample, method: str, rng: np.random.Generator, thin: int = THIN) -> Iterator[FloatArray]:
-    """Draws from every trial's posterior, (trials, p), one after the other; ranks want those of a categorical's chain thinned."""
+def stream(
+    setting: Setting, sample: Sample, method: str, rng: np.random.Generator, thin: int = THIN
+) -> Iterator[FloatArray]:
+    """Draws from every trial's posterior, (trials, p), one after the other; ranks want those of a
+    categorical's chain thinned.
+    """
     if method in ("auto", "exact") and isinstance(setting.family, Categorical):
         return _sweeps(setting, sample, rng, thin)
     if method in ("gibbs", "gibbs-paper"):
@@ -249,12 +343,18 @@ def stream(setting: Setting, sample: Sample, method: str, rng: np.random.Generat
     if method == "ops":
         return _ops(setting, sample, rng)
     if method == "non-private":
-        return _conjugate(baselines.non_private(setting.family, sample.prior, sample.full, setting.n), len(sample.theta), rng)
+        return _conjugate(
+            baselines.non_private(setting.family, sample.prior, sample.full, setting.n),
+            len(sample.theta),
+            rng,
+        )
     if method == "naive":
         return _conjugate(_naive(sample), len(sample.theta), rng)
     if method == "naive-untruncated":
         return _conjugate(_naive_untruncated(setting, sample, rng), len(sample.theta), rng)
-    raise UnsupportedCombination(f"{method} does not serve the {setting.family.kind} family; use {', '.join(METHODS)}.")
+    raise UnsupportedCombination(
+        f"{method} does not serve the {setting.family.kind} family; use {', '.join(METHODS)}."
+    )
 
 
 def _conjugate(posterior: Prior, size: int, rng: np.random.Generator) -> Iterator[FloatArray]:
@@ -268,17 +368,32 @@ def _naive(sample: Sample) -> Prior:
     own = sample.prior
     updated = []
     for g in range(len(sample.releases)):
-        batched = np.ndim(getattr(own, fields(own)[0].name)) > (own.kind == "dirichlet")  # type: ignore[arg-type]
-        prior = replace(own, **{f.name: float(getattr(own, f.name)[g]) for f in fields(own)}) if batched else own  # type: ignore[type-var,arg-type]
+        batched = np.ndim(next(iter(own.hyperparameters.values()))) > (own.kind == "dirichlet")
+        of_group = (
+            {name: float(value[g]) for name, value in own.hyperparameters.items()}
+            if batched
+            else {}
+        )
+        prior = type(own)(**of_group) if batched else own
         updated.append(baselines.naive(evidence, prior, g))
-    names = [f.name for f in fields(updated[0])]  # type: ignore[arg-type]
-    return type(updated[0])(**{name: np.concatenate([np.atleast_1d(getattr(one, name)) for one in updated]) for name in names})
+    names = list(updated[0].hyperparameters)
+    return type(updated[0])(
+        **{
+            name: np.concatenate([np.atleast_1d(getattr(one, name)) for one in updated])
+            for name in names
+        }
+    )
 
 
 def _naive_untruncated(setting: Setting, sample: Sample, rng: np.random.Generator) -> Prior:
-    """What the paper lets its naive method see of a truncated family: the sums over all records, as noisy. Not private."""
+    """What the paper lets its naive method see of a truncated family: the sums over all records, as
+    noisy. Not private.
+    """
     if setting.family.dimension > 1 or setting.family.support[0] < 0:
-        raise UnsupportedCombination("naive-untruncated serves families of one positive statistic, as the paper's exponential.")
+        raise UnsupportedCombination(
+            "naive-untruncated serves families of one positive statistic, "
+            "as the paper's exponential."
+        )
     y = sample.full + rng.laplace(0.0, sample.releases[0].noise.scale, sample.full.shape)
     return setting.family.update(sample.prior, np.maximum(y, 1e-9 * sample.full), setting.n)
 
@@ -287,26 +402,36 @@ def _ops(setting: Setting, sample: Sample, rng: np.random.Generator) -> Iterator
     if not isinstance(setting.family, Bernoulli) or not isinstance(setting.prior, Beta):
         raise UnsupportedCombination("ops serves the bernoulli family with a beta prior only.")
     alpha, beta = float(setting.prior.alpha), float(setting.prior.beta)
-    held = np.stack([baselines.ops(alpha, beta, s, setting.n, setting.epsilon, rng) for s in sample.full[:, 0]])
+    held = np.stack(
+        [baselines.ops(alpha, beta, s, setting.n, setting.epsilon, rng) for s in sample.full[:, 0]]
+    )
     return iter(held.T[:, :, None])
 
 
 def _steps(sample: Sample, variant: str, rng: np.random.Generator) -> Iterator[FloatArray]:
     """The Gibbs sampler with one chain for each trial, all of them a batch."""
     evidence = gather(sample.releases)
-    return _chain(gibbs.model_of(gather(sample.releases[:1]), sample.prior, variant, evidence.y, evidence.scale), rng)
+    return _chain(
+        gibbs.model_of(
+            gather(sample.releases[:1]), sample.prior, variant, evidence.y, evidence.scale
+        ),
+        rng,
+    )
 
 
 def _chain(model: gibbs.Model, rng: np.random.Generator) -> Iterator[FloatArray]:
     state = model.start(rng)
     for step in range(gibbs.BURN_IN + 10**9):
-        with np.errstate(all="ignore"):  # a chain may pass a theta that rounds to the edge of its range
+        # a chain may pass a theta that rounds to the edge of its range
+        with np.errstate(all="ignore"):
             state = model.step(rng, state)
         if step >= gibbs.BURN_IN:
             yield state.theta
 
 
-def _sweeps(setting: Setting, sample: Sample, rng: np.random.Generator, thin: int) -> Iterator[FloatArray]:
+def _sweeps(
+    setting: Setting, sample: Sample, rng: np.random.Generator, thin: int
+) -> Iterator[FloatArray]:
     """The exact sampler of counts with one chain for each trial."""
     assert isinstance(setting.prior, Dirichlet)
     y = np.array([release.statistic for release in sample.releases])

@@ -11,13 +11,17 @@ LEVELS = (0.5, 0.8, 0.9, 0.95)
 KS_LEVEL = 0.999
 """A calibrated method exceeds the KS limit in one setting of a thousand."""
 SIGMAS = 4.5
-"""And the limits on the mean and the variance of z in one of 100 000 each at 1000 trials or more, of 10 000 at 50."""
+"""And the limits on the mean and the variance of z in one of 100 000 each at 1000 trials or more,
+of 10 000 at 50.
+"""
 BINS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What N trials say of one target under one method. z = Phi^-1(U) is standard normal if beliefs are right."""
+    """What N trials say of one target under one method. z = Phi^-1(U) is standard normal if beliefs
+    are right.
+    """
 
     trials: int
     ks: float
@@ -33,7 +37,11 @@ class Verdict:
     @property
     def passes(self) -> bool:
         """No figure is beyond its limit."""
-        return self.ks < self.ks_limit and abs(self.z_mean) < self.z_mean_limit and abs(self.z_variance - 1) < self.z_variance_limit
+        return (
+            self.ks < self.ks_limit
+            and abs(self.z_mean) < self.z_mean_limit
+            and abs(self.z_variance - 1) < self.z_variance_limit
+        )
 
     @property
     def words(self) -> str:
@@ -56,9 +64,17 @@ def judge(u: FloatArray) -> Verdict:
     bands = [stats.binom.ppf(tail, size, LEVELS) / size for tail in (0.025, 0.975)]
     covered = tuple(float(np.mean(np.abs(u - 0.5) <= level / 2)) for level in LEVELS)
     return Verdict(
-        size, ks(u), ks_limit(size), float(z.mean()), float(SIGMAS / np.sqrt(size)), float(np.mean(z**2) - z.mean() ** 2),
-        float(SIGMAS * np.sqrt(2 / size)), covered, tuple(map(float, bands[0])), tuple(map(float, bands[1])),
-    )  # fmt: skip
+        size,
+        ks(u),
+        ks_limit(size),
+        float(z.mean()),
+        float(SIGMAS / np.sqrt(size)),
+        float(np.mean(z**2) - z.mean() ** 2),
+        float(SIGMAS * np.sqrt(2 / size)),
+        covered,
+        tuple(map(float, bands[0])),
+        tuple(map(float, bands[1])),
+    )
 
 
 def ks(u: FloatArray) -> float:
@@ -74,7 +90,9 @@ def ks_limit(size: int, level: float = KS_LEVEL) -> float:
 
 
 def histogram(u: FloatArray) -> tuple[FloatArray, float, float]:
-    """Counts in BINS equal bins, and the range that holds them all in 95 % of calibrated studies."""
+    """Counts in BINS equal bins, and the range that holds them all in 95 % of
+    calibrated studies.
+    """
     tail = 0.025 / BINS
     low, high = stats.binom.ppf([tail, 1 - tail], u.size, 1 / BINS)
     return np.histogram(u, BINS, (0, 1))[0].astype(float), float(low), float(high)

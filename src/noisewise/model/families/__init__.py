@@ -1,4 +1,6 @@
-"""The built-in families. Defining a subclass of `Family` with a `kind` of its own registers it beside them."""
+"""The built-in families. Defining a subclass of `Family` with a `kind` of its own registers it
+beside them.
+"""
 
 from noisewise.model.families.bernoulli import Bernoulli
 from noisewise.model.families.categorical import Categorical

@@ -19,9 +19,9 @@ MOST = 10**6
 class Categorical(Family):
     """x is the index of one of K categories; t(x) is one-hot, so the statistic is all K counts.
 
-    `categories` lists the labels (all text or all whole numbers), or is K for the labels 0, ..., K - 1. `other` is the
-    category that takes every record that is unlisted or missing; a release needs it. eta = log(probabilities), A = 0 on
-    the simplex.
+    `categories` lists the labels (all text or all whole numbers), or is K for the labels 0, ..., K
+    - 1. `other` is the category that takes every record that is unlisted or missing; a release
+    needs it. eta = log(probabilities), A = 0 on the simplex.
     """
 
     kind: ClassVar[str] = "categorical"
@@ -33,21 +33,32 @@ class Categorical(Family):
 
     def __post_init__(self) -> None:
         if isinstance(self.categories, int) and not 2 <= self.categories <= MOST:
-            raise ValueError(f"categories must be at least two, and at most {MOST}, got {self.categories}.")
+            raise ValueError(
+                f"categories must be at least two, and at most {MOST}, got {self.categories}."
+            )
         if isinstance(self.categories, str):
-            raise ValueError("categories must be a list of labels, such as ['a', 'b'], or their number.")
-        labels = tuple(range(self.categories) if isinstance(self.categories, int) else self.categories)
+            raise ValueError(
+                "categories must be a list of labels, such as ['a', 'b'], or their number."
+            )
+        labels = tuple(
+            range(self.categories) if isinstance(self.categories, int) else self.categories
+        )
         kinds = {type(label) for label in labels}
         if kinds not in ({str}, {int}):
             raise ValueError("categories must be all text or all whole numbers; write them alike.")
         if not 2 <= len(labels) <= MOST or len(set(labels)) < len(labels):
-            raise ValueError(f"categories must be at least two different labels, got {len(labels)}.")
+            raise ValueError(
+                f"categories must be at least two different labels, got {len(labels)}."
+            )
         if kinds == {int} and not all(abs(int(label)) <= 2**53 for label in labels):
-            raise ValueError("whole-number categories must lie within 2^53; write larger ones as text.")
+            raise ValueError(
+                "whole-number categories must lie within 2^53; write larger ones as text."
+            )
         if self.other is not None:
             if self.other not in labels:
                 raise ValueError(f"other must be one of the categories, got {self.other!r}.")
-            object.__setattr__(self, "other", labels[labels.index(self.other)])  # not an equal number of another type
+            # not an equal number of another type
+            object.__setattr__(self, "other", labels[labels.index(self.other)])
         object.__setattr__(self, "categories", labels)
 
     @property
@@ -90,7 +101,9 @@ class Categorical(Family):
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         edges = np.cumsum(theta, axis=1)[:, :-1]  # the last edge is 1
         uniform = rng.random((len(theta), n))
-        return np.stack([np.searchsorted(e, u, side="right") for e, u in zip(edges, uniform, strict=True)]).astype(float)
+        return np.stack(
+            [np.searchsorted(e, u, side="right") for e, u in zip(edges, uniform, strict=True)]
+        ).astype(float)
 
     def update(self, prior: Prior, statistic: FloatArray, n: int) -> Prior:
         assert isinstance(prior, Dirichlet)

@@ -41,9 +41,15 @@ class Exponential(Family):
     def cdf(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         return np.asarray(-np.expm1(-theta * np.maximum(x, 0)))
 
-    def log_probability(self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
+    def log_probability(
+        self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+    ) -> Any:
         below = eta[0] * max(lower, 0.0)
-        return below if upper == np.inf else below + xp.log(-xp.expm1(eta[0] * (upper - max(lower, 0.0))))
+        return (
+            below
+            if upper == np.inf
+            else below + xp.log(-xp.expm1(eta[0] * (upper - max(lower, 0.0))))
+        )
 
     def closed_moments(self, theta: FloatArray, lower: float, upper: float) -> IntervalMoments:
         rate, low = theta[:, 0], max(lower, 0.0)
@@ -51,7 +57,9 @@ class Exponential(Family):
         if upper == np.inf:
             return IntervalMoments(log_q, (low + 1 / rate)[:, None], (1 / rate**2)[:, None, None])
         excess, variance = truncated_unit_exponential(rate * (upper - low))
-        return IntervalMoments(log_q, (low + excess / rate)[:, None], (variance / rate**2)[:, None, None])
+        return IntervalMoments(
+            log_q, (low + excess / rate)[:, None], (variance / rate**2)[:, None, None]
+        )
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         return rng.standard_exponential((len(theta), n)) / theta
@@ -64,8 +72,9 @@ class Exponential(Family):
 def truncated_unit_exponential(width: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of e ~ Exponential(1) given e <= width.
 
-    mean = 1 - w/(e^w - 1); variance = 1 - (h / sinh h)^2 with h = w/2. Below w = 0.2 both cancel, and their
-    Taylor series (in Bernoulli numbers) serve, with the first omitted term below 1e-16 relative.
+    mean = 1 - w/(e^w - 1); variance = 1 - (h / sinh h)^2 with h = w/2. Below w = 0.2 both cancel,
+    and their Taylor series (in Bernoulli numbers) serve, with the first omitted term below 1e-16
+    relative.
     """
     w = np.asarray(width, dtype=float)
     h, h2 = w / 2, (w / 2) ** 2
@@ -74,7 +83,11 @@ def truncated_unit_exponential(width: FloatArray) -> tuple[FloatArray, FloatArra
         mean = 1 - w / np.expm1(w)
         variance = 1 - (h / np.sinh(np.minimum(h, 350.0))) ** 2
     # w/(e^w - 1) = 1 - h + h^2/3 - h^4/45 + 2 h^6/945 - h^8/4725 + 2 h^10/93555
-    mean_series = h - h2 * (1 / 3 - h2 * (1 / 45 - h2 * (2 / 945 - h2 * (1 / 4725 - h2 * (2 / 93555)))))
+    mean_series = h - h2 * (
+        1 / 3 - h2 * (1 / 45 - h2 * (2 / 945 - h2 * (1 / 4725 - h2 * (2 / 93555))))
+    )
     # (h/sinh h)^2 = 1 - h^2/3 + h^4/15 - 2 h^6/189 + h^8/675 - 2 h^10/10395
-    variance_series = h2 * (1 / 3 - h2 * (1 / 15 - h2 * (2 / 189 - h2 * (1 / 675 - h2 * (2 / 10395)))))
+    variance_series = h2 * (
+        1 / 3 - h2 * (1 / 15 - h2 * (2 / 189 - h2 * (1 / 675 - h2 * (2 / 10395))))
+    )
     return np.where(small, mean_series, mean), np.where(small, variance_series, variance)

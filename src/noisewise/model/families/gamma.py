@@ -14,7 +14,9 @@ from noisewise.model.family import Family, IntervalMoments, Parameter
 @final
 @dataclass(frozen=True, slots=True)
 class Gamma(Family):
-    """t(x) = x, eta = -rate, A(eta) = -shape log(-eta), h(x) = x^(shape - 1) / Gamma(shape) on x >= 0."""
+    """t(x) = x, eta = -rate, A(eta) = -shape log(-eta), h(x) = x^(shape - 1) / Gamma(shape) on x >=
+    0.
+    """
 
     kind: ClassVar[str] = "gamma"
     parameters: ClassVar = (Parameter("rate", 0, np.inf),)
@@ -24,7 +26,9 @@ class Gamma(Family):
 
     def __post_init__(self) -> None:
         if not 0 < self.shape < np.inf:
-            raise ValueError(f"shape of the gamma family must be positive and finite, got {self.shape}.")
+            raise ValueError(
+                f"shape of the gamma family must be positive and finite, got {self.shape}."
+            )
         object.__setattr__(self, "shape", float(self.shape))
 
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
@@ -49,13 +53,18 @@ class Gamma(Family):
     def cdf(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         return np.asarray(sp.gammainc(self.shape, theta * np.maximum(x, 0)))
 
-    def log_probability(self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
+    def log_probability(
+        self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+    ) -> Any:
         return log_gamma_probability(self.shape, -eta[0], lower, upper, xp, special)
 
     def closed_moments(self, theta: FloatArray, lower: float, upper: float) -> IntervalMoments:
         rate = theta[:, 0]
-        # x p(x; shape) is proportional to p(x; shape + 1), so each moment is a ratio of two probabilities.
-        log_q = [log_gamma_probability(self.shape + j, rate, lower, upper, np, sp) for j in range(3)]
+        # x p(x; shape) is proportional to p(x; shape + 1), so each moment is a ratio of two
+        # probabilities.
+        log_q = [
+            log_gamma_probability(self.shape + j, rate, lower, upper, np, sp) for j in range(3)
+        ]
         mean = self.shape / rate * np.exp(log_q[1] - log_q[0])
         second = self.shape * (self.shape + 1) / rate**2 * np.exp(log_q[2] - log_q[0])
         return IntervalMoments(log_q[0], mean[:, None], (second - mean**2)[:, None, None])
@@ -68,8 +77,12 @@ class Gamma(Family):
         return priors.Gamma(prior.shape + n * self.shape, prior.rate + statistic[:, 0])
 
 
-def log_gamma_probability(shape: float, rate: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
-    """log P(lower <= x <= upper) for x ~ Gamma(shape, rate), as a difference in the tail where lower lies."""
+def log_gamma_probability(
+    shape: float, rate: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+) -> Any:
+    """log P(lower <= x <= upper) for x ~ Gamma(shape, rate), as a difference in the tail where
+    lower lies.
+    """
     low = max(lower, 0.0)
     if low == 0:
         return 0.0 * rate if upper == np.inf else xp.log(special.gammainc(shape, rate * upper))

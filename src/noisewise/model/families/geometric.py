@@ -14,7 +14,9 @@ from noisewise.model.priors import Beta, Prior
 @final
 @dataclass(frozen=True, slots=True)
 class Geometric(Family):
-    """P(x) = (1 - p)^(x - 1) p. t(x) = x, eta = log(1 - p), A(eta) = eta - log(1 - e^eta), h = 1 on 1, 2, ..."""
+    """P(x) = (1 - p)^(x - 1) p. t(x) = x, eta = log(1 - p), A(eta) = eta - log(1 - e^eta), h = 1 on
+    1, 2, ...
+    """
 
     kind: ClassVar[str] = "geometric"
     parameters: ClassVar = (Parameter("probability", 0, 1),)
@@ -43,7 +45,9 @@ class Geometric(Family):
     def cdf(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         return np.where(x < 1, 0.0, -np.expm1(np.log1p(-theta) * np.floor(np.maximum(x, 0))))
 
-    def log_probability(self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
+    def log_probability(
+        self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+    ) -> Any:
         low, high = max(np.ceil(lower), 1.0), np.floor(upper)
         below = eta[0] * (low - 1)  # P(x >= k) = (1 - p)^(k - 1)
         return below if high == np.inf else below + xp.log(-xp.expm1(eta[0] * (high - low + 1)))
@@ -53,8 +57,11 @@ class Geometric(Family):
         eta, p = np.log1p(-theta[:, 0]), theta[:, 0]
         log_q = self.log_probability([eta], lower, upper, np, sp)
         if high == np.inf:
-            return IntervalMoments(log_q, (low - 1 + 1 / p)[:, None], ((1 - p) / p**2)[:, None, None])
-        # Uniform on low..high tilted by e^(eta x): differences of the log-partition at eta and at m eta (m = high - low + 1).
+            return IntervalMoments(
+                log_q, (low - 1 + 1 / p)[:, None], ((1 - p) / p**2)[:, None, None]
+            )
+        # Uniform on low..high tilted by e^(eta x): differences of the log-partition at eta and at m
+        # eta (m = high - low + 1).
         m = high - low + 1
         mean, variance = _tilted_uniform(eta, m)
         return IntervalMoments(log_q, (low + mean)[:, None], variance[:, None, None])
@@ -70,8 +77,8 @@ class Geometric(Family):
 def _tilted_uniform(eta: FloatArray, m: float) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of k on 0..m-1 with weights e^(eta k).
 
-    With c(h) = coth h - 1/h: mean = (m - 1)/2 + (m c(m eta/2) - c(eta/2))/2; variance is its derivative in eta.
-    The poles of coth cancel, so nothing is lost as m eta goes to 0.
+    With c(h) = coth h - 1/h: mean = (m - 1)/2 + (m c(m eta/2) - c(eta/2))/2; variance is its
+    derivative in eta. The poles of coth cancel, so nothing is lost as m eta goes to 0.
     """
     a, b = eta / 2, m * eta / 2
     mean = (m - 1) / 2 + (m * _langevin(b) - _langevin(a)) / 2
@@ -92,4 +99,6 @@ def _langevin_slope(h: FloatArray) -> FloatArray:
     h2 = h * h
     series = 1 / 3 - h2 * (1 / 15 - h2 * (2 / 189 - h2 * (1 / 675 - h2 * (2 / 10395))))
     safe = np.clip(np.abs(h), 1e-3, 350)
-    return np.where(np.abs(h) < 0.1, series, (1 - (safe / np.sinh(safe)) ** 2) / np.maximum(h2, 1e-6))
+    return np.where(
+        np.abs(h) < 0.1, series, (1 - (safe / np.sinh(safe)) ** 2) / np.maximum(h2, 1e-6)
+    )

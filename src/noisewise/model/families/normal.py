@@ -10,7 +10,10 @@ from scipy import special as sp
 from noisewise.model import priors
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
-from noisewise.model.families.truncated_normal import log_normal_probability, truncated_normal_moments
+from noisewise.model.families.truncated_normal import (
+    log_normal_probability,
+    truncated_normal_moments,
+)
 from noisewise.model.family import REGISTRY, Family, IntervalMoments, Parameter
 
 _MEAN = Parameter("mean", -np.inf, np.inf)
@@ -18,7 +21,9 @@ _VARIANCE = Parameter("variance", 0, np.inf)
 
 
 class NormalFamily(Family):
-    """What the three have in common: each turns its theta into (mean, variance), and that gives the rest."""
+    """What the three have in common: each turns its theta into (mean, variance), and that gives the
+    rest.
+    """
 
     kind: ClassVar[str] = "normal"
     unknown: ClassVar[str]
@@ -46,7 +51,9 @@ class NormalFamily(Family):
 @final
 @dataclass(frozen=True, slots=True)
 class NormalBoth(NormalFamily):
-    """t(x) = (x, x^2), eta = (mean/variance, -1/(2 variance)), A = -eta1^2/(4 eta2) - log(-2 eta2)/2, h = 1/sqrt(2 pi)."""
+    """t(x) = (x, x^2), eta = (mean/variance, -1/(2 variance)), A = -eta1^2/(4 eta2) - log(-2
+    eta2)/2, h = 1/sqrt(2 pi).
+    """
 
     unknown: ClassVar = "both"
     parameters: ClassVar = (_MEAN, _VARIANCE)
@@ -77,18 +84,31 @@ class NormalBoth(NormalFamily):
         return np.stack([mean, mean**2 + variance], axis=-1)
 
     def covariance(self, theta: FloatArray) -> FloatArray:
-        return _covariance_of_powers(*self.moments(theta), np.ones(len(theta)), np.zeros(len(theta)), np.full(len(theta), 2.0))
+        return _covariance_of_powers(
+            *self.moments(theta),
+            np.ones(len(theta)),
+            np.zeros(len(theta)),
+            np.full(len(theta), 2.0),
+        )
 
-    def log_probability(self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
+    def log_probability(
+        self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+    ) -> Any:
         variance = -0.5 / eta[1]
-        return log_normal_probability(eta[0] * variance, xp.sqrt(variance), lower, upper, xp, special)
+        return log_normal_probability(
+            eta[0] * variance, xp.sqrt(variance), lower, upper, xp, special
+        )
 
     def closed_moments(self, theta: FloatArray, lower: float, upper: float) -> IntervalMoments:
         mean, variance = self.moments(theta)
-        log_q, m1, m2, v11, v12, v22 = truncated_normal_moments(mean, np.sqrt(variance), lower, upper)
+        log_q, m1, m2, v11, v12, v22 = truncated_normal_moments(
+            mean, np.sqrt(variance), lower, upper
+        )
         t1 = mean + np.sqrt(variance) * m1
         t2 = mean**2 + 2 * mean * np.sqrt(variance) * m1 + variance * m2
-        return IntervalMoments(log_q, np.stack([t1, t2], -1), _covariance_of_powers(mean, variance, v11, v12, v22))
+        return IntervalMoments(
+            log_q, np.stack([t1, t2], -1), _covariance_of_powers(mean, variance, v11, v12, v22)
+        )
 
     def standardise(self, theta: FloatArray, bounds: Bounds) -> FloatArray:
         centre, radius = (bounds.lower + bounds.upper) / 2, (bounds.upper - bounds.lower) / 2
@@ -97,17 +117,22 @@ class NormalBoth(NormalFamily):
     def update(self, prior: priors.Prior, statistic: FloatArray, n: int) -> priors.Prior:
         assert isinstance(prior, priors.NormalInverseGamma)
         strength = prior.strength + n
-        # Sums about the prior mean: the same as the textbook form, but a mean far from 0 does not cancel.
+        # Sums about the prior mean: the same as the textbook form, but a mean far from 0 does not
+        # cancel.
         shifted = statistic[:, 0] - n * prior.mean
         squares = statistic[:, 1] - 2 * prior.mean * statistic[:, 0] + n * prior.mean**2
         scale = prior.scale + 0.5 * (squares - shifted**2 / strength)
-        return priors.NormalInverseGamma(prior.mean + shifted / strength, strength, prior.shape + n / 2, scale)
+        return priors.NormalInverseGamma(
+            prior.mean + shifted / strength, strength, prior.shape + n / 2, scale
+        )
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class NormalKnownVariance(NormalFamily):
-    """t(x) = x, eta = mean/variance, A = variance eta^2 / 2, h = the normal density of mean 0 and that variance."""
+    """t(x) = x, eta = mean/variance, A = variance eta^2 / 2, h = the normal density of mean 0 and
+    that variance.
+    """
 
     unknown: ClassVar = "mean"
     parameters: ClassVar = (_MEAN,)
@@ -116,7 +141,9 @@ class NormalKnownVariance(NormalFamily):
 
     def __post_init__(self) -> None:
         if not 0 < self.variance < np.inf:
-            raise ValueError(f"variance of the normal family must be positive and finite, got {self.variance}.")
+            raise ValueError(
+                f"variance of the normal family must be positive and finite, got {self.variance}."
+            )
         object.__setattr__(self, "variance", float(self.variance))
 
     def describe(self) -> dict[str, Any]:
@@ -143,13 +170,19 @@ class NormalKnownVariance(NormalFamily):
     def covariance(self, theta: FloatArray) -> FloatArray:
         return np.full((len(theta), 1, 1), self.variance)
 
-    def log_probability(self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
-        return log_normal_probability(eta[0] * self.variance, np.sqrt(self.variance), lower, upper, xp, special)
+    def log_probability(
+        self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+    ) -> Any:
+        return log_normal_probability(
+            eta[0] * self.variance, np.sqrt(self.variance), lower, upper, xp, special
+        )
 
     def closed_moments(self, theta: FloatArray, lower: float, upper: float) -> IntervalMoments:
         mean, variance = self.moments(theta)
         log_q, m1, _, v11, _, _ = truncated_normal_moments(mean, np.sqrt(variance), lower, upper)
-        return IntervalMoments(log_q, (mean + np.sqrt(variance) * m1)[:, None], (variance * v11)[:, None, None])
+        return IntervalMoments(
+            log_q, (mean + np.sqrt(variance) * m1)[:, None], (variance * v11)[:, None, None]
+        )
 
     def update(self, prior: priors.Prior, statistic: FloatArray, n: int) -> priors.Prior:
         assert isinstance(prior, priors.Normal)
@@ -161,7 +194,9 @@ class NormalKnownVariance(NormalFamily):
 @final
 @dataclass(frozen=True, slots=True)
 class NormalKnownMean(NormalFamily):
-    """t(x) = (x - mean)^2, eta = -1/(2 variance), A = -log(-2 eta)/2, h = 1/sqrt(2 pi). The field is `mean_`: `mean` is E t."""
+    """t(x) = (x - mean)^2, eta = -1/(2 variance), A = -log(-2 eta)/2, h = 1/sqrt(2 pi). The field
+    is `mean_`: `mean` is E t.
+    """
 
     unknown: ClassVar = "variance"
     parameters: ClassVar = (_VARIANCE,)
@@ -197,7 +232,9 @@ class NormalKnownMean(NormalFamily):
     def covariance(self, theta: FloatArray) -> FloatArray:
         return (2 * theta**2)[:, :, None]
 
-    def log_probability(self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
+    def log_probability(
+        self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+    ) -> Any:
         return log_normal_probability(self.mean_, xp.sqrt(-0.5 / eta[0]), lower, upper, xp, special)
 
     def closed_moments(self, theta: FloatArray, lower: float, upper: float) -> IntervalMoments:
@@ -210,7 +247,9 @@ class NormalKnownMean(NormalFamily):
         return priors.InverseGamma(prior.shape + n / 2, prior.scale + statistic[:, 0] / 2)
 
 
-def _covariance_of_powers(mean: FloatArray, variance: FloatArray, v11: FloatArray, v12: FloatArray, v22: FloatArray) -> FloatArray:
+def _covariance_of_powers(
+    mean: FloatArray, variance: FloatArray, v11: FloatArray, v12: FloatArray, v22: FloatArray
+) -> FloatArray:
     """Covariance of (x, x^2), x = mean + sd z, from the covariances v of (z, z^2)."""
     sd = np.sqrt(variance)
     c11 = variance * v11
@@ -219,17 +258,24 @@ def _covariance_of_powers(mean: FloatArray, variance: FloatArray, v11: FloatArra
     return np.stack([np.stack([c11, c12], -1), np.stack([c12, c22], -1)], -1)
 
 
-def Normal(*, mean: float | None = None, variance: float | None = None, unknown: str | None = None) -> NormalFamily:
+def Normal(
+    *, mean: float | None = None, variance: float | None = None, unknown: str | None = None
+) -> NormalFamily:
     """The normal family: both parameters unknown, or the one that is not given here."""
     if mean is not None and variance is not None:
-        raise ValueError("a normal family with mean and variance both known has no parameter left; leave one out.")
+        raise ValueError(
+            "a normal family with mean and variance both known has no parameter left; "
+            "leave one out."
+        )
     family: NormalFamily = NormalBoth()
     if variance is not None:
         family = NormalKnownVariance(variance)
     if mean is not None:
         family = NormalKnownMean(mean)
     if unknown not in (None, family.unknown):
-        raise ValueError(f"unknown={unknown!r} does not fit what is given; a known parameter needs its value.")
+        raise ValueError(
+            f"unknown={unknown!r} does not fit what is given; a known parameter needs its value."
+        )
     return family
 
 

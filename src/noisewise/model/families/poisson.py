@@ -43,7 +43,9 @@ class Poisson(Family):
     def cdf(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         return np.where(x < 0, 0.0, sp.gammaincc(np.floor(np.maximum(x, 0)) + 1, theta))
 
-    def log_probability(self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
+    def log_probability(
+        self, eta: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+    ) -> Any:
         return _log_probability(xp.exp(eta[0]), lower, upper, xp, special)
 
     def closed_moments(self, theta: FloatArray, lower: float, upper: float) -> IntervalMoments:
@@ -62,7 +64,9 @@ class Poisson(Family):
         return Gamma(prior.shape + statistic[:, 0], prior.rate + n)
 
 
-def _log_probability(rate: Any, lower: float, upper: float, xp: Namespace, special: Namespace) -> Any:
+def _log_probability(
+    rate: Any, lower: float, upper: float, xp: Namespace, special: Namespace
+) -> Any:
     """log P(lower <= x <= upper); P(x >= k) = gammainc(k, rate) for k >= 1."""
     low, high = max(np.ceil(lower), 0.0), np.floor(upper)
     if high < low:
