@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, is_dataclass
 from inspect import isabstract
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,10 @@ from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
 from noisewise.model.priors import Prior
 
+StatisticKind = Literal["sums", "counts"]
+"""What is released of many records: "sums" of numbers t(x), or "counts" of how many of them fall in
+each of several categories.
+"""
 REGISTRY: dict[str, Callable[..., "Family"]] = {}
 """kind -> what makes a family of that kind from its fields."""
 
@@ -61,6 +65,7 @@ class Family(ABC):
     """The statistics are x and x^2 of a location-scale family: released in standardised
     coordinates.
     """
+    statistic_kind: ClassVar[StatisticKind] = "sums"
     support: ClassVar[tuple[float, float]]
     prior: ClassVar[type[Prior] | None] = None
     """The conjugate prior."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from noisewise.model.arrays import FloatArray, Namespace
-from noisewise.model.family import Family, Parameter
+from noisewise.model.family import Family, Parameter, StatisticKind
 from noisewise.model.priors import Dirichlet, Prior
 
 Label = str | int
@@ -25,6 +25,7 @@ class Categorical(Family):
     """
 
     kind: ClassVar[str] = "categorical"
+    statistic_kind: ClassVar[StatisticKind] = "counts"
     integer: ClassVar = True
     bounded: ClassVar = True
     prior: ClassVar = Dirichlet
