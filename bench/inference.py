@@ -17,7 +17,8 @@ import numpy as np
 
 import noisewise
 from noisewise import Bounds, families, noise, priors
-from noisewise.inference import counts, diagnostics
+from noisewise.inference.methods import diagnostics
+from noisewise.inference.methods.categorical import chain as chains
 
 HERE = Path(__file__).parent
 
@@ -269,13 +270,13 @@ def by_counts():
                 10**6, priors.Dirichlet(concentration).draw(rng, 1)[0]
             ) + rng.laplace(0, 20.0, k)
             chains = 16
-            state = counts.start(np.tile(y, (chains, 1)), 1e6, concentration, rng)
+            state = chains.start(np.tile(y, (chains, 1)), 1e6, concentration, rng)
             for _ in range(200):
-                state = counts.sweep(state, y, concentration, law.broadcast(k), rng)
+                state = chains.sweep(state, y, concentration, law.broadcast(k), rng)
             kept = []
             start = time.perf_counter()
             for _ in range(1500):
-                state = counts.sweep(state, y, concentration, law.broadcast(k), rng)
+                state = chains.sweep(state, y, concentration, law.broadcast(k), rng)
                 kept.append(state)
             cost[k] = (time.perf_counter() - start) / 1500
             held = np.stack(kept)
@@ -305,8 +306,8 @@ def groups_of_counts(rng):
     start = time.process_time()
     for release in releases[:20]:
         law = release.noise.broadcast(10)
-        counts.betas(
-            counts.sample(
+        chains.betas(
+            chains.sample(
                 [(np.array(release.statistic), float(release.n), law)], np.ones(10), rng
             ).counts,
             np.ones(10),

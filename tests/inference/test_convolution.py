@@ -11,8 +11,10 @@ from scipy import special, stats
 import noisewise
 from conftest import FALSE_ALARM
 from noisewise import families, noise, priors
-from noisewise.inference import convolution, counts
-from noisewise.inference.convolution import Factors
+from noisewise.inference.methods.categorical import chain as chains
+from noisewise.inference.methods.categorical import convolution
+from noisewise.inference.methods.categorical.convolution import Factors
+from noisewise.mechanism.noise.laplace import LAPLACE
 
 Q = np.array([0.05, 0.5, 0.95])
 TABLES = 40
@@ -193,7 +195,7 @@ def test_bins_agree_with_counts_one_by_one(monkeypatch, rng, k, scale, public) -
     """The same release summed one by one, and in bins on a lattice."""
     a = np.linspace(0.6, 3, k)
     y = rng.multinomial(5000, rng.dirichlet(a)) + rng.laplace(0, scale, k)
-    factors = Factors(y, np.full(k, scale), np.ones(k), a, False, 5000.0 if public else np.inf)
+    factors = Factors(y, np.full(k, scale), np.ones(k), a, LAPLACE, 5000.0 if public else np.inf)
     found = []
     for largest, longest in ((10**6, 1 << 17), (64, 1 << 12)):
         monkeypatch.setattr(convolution, "ONE_BY_ONE", largest)
@@ -214,13 +216,13 @@ def test_against_the_chain(monkeypatch, rng, k) -> None:
     It is worth at least 40 000 draws, so an sd of a law with kurtosis 6 errs by 0.6 %: within 5 of
     that.
     """
-    monkeypatch.setattr(counts, "ERROR", 0.004)
-    monkeypatch.setattr(counts, "MOST_WORK", 1 << 28)
+    monkeypatch.setattr(chains, "ERROR", 0.004)
+    monkeypatch.setattr(chains, "MOST_WORK", 1 << 28)
     a, law = np.full(k, 0.8), noise.Laplace(8.0)
     y = rng.multinomial(20_000, rng.dirichlet(a)) + rng.laplace(0, 8.0, k)
     posterior = inferred(y, law, tuple(a), 20_000)
-    chain = counts.sample([(y, 20_000.0, law.broadcast(k))], a, rng)
-    mean, sd = counts.betas(chain.counts, a).moments
+    chain = chains.sample([(y, 20_000.0, law.broadcast(k))], a, rng)
+    mean, sd = chains.betas(chain.counts, a).moments
     assert chain.ess > 40_000
     assert (np.abs(mean - posterior.mean("probabilities")) / sd).max() < 5 * chain.error
     assert sd == pytest.approx(posterior.sd("probabilities"), rel=0.03)
@@ -267,9 +269,9 @@ def test_coarse_steps_in_the_chain(rng) -> None:
     for n in (11, None):
         n_prior = None if n else priors.Gamma(3, 0.3)
         mean, sd, _ = enumerated(y, law, a, n, n_prior)
-        chain = counts.sample(
+        chain = chains.sample(
             [(y, None if n is None else float(n), law.broadcast(3))], a, rng, n_prior=n_prior
         )
-        found, found_sd = counts.betas(chain.counts, a).moments
-        assert np.abs(found - mean).max() < 5 * counts.ERROR * sd.max()
+        found, found_sd = chains.betas(chain.counts, a).moments
+        assert np.abs(found - mean).max() < 5 * chains.ERROR * sd.max()
         assert found_sd == pytest.approx(sd, rel=0.03)

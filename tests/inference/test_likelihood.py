@@ -8,9 +8,9 @@ from scipy import special, stats
 
 import noisewise
 from noisewise import Bounds, families, noise, priors
-from noisewise.inference.evidence import gather
-from noisewise.inference.law import record_law
+from noisewise.inference.observations import gather
 from noisewise.inference.problem import Problem
+from noisewise.model.bounded_statistic import record_law
 
 CELLS = 1 << 12
 
@@ -81,10 +81,10 @@ def test_continuous_sums_against_convolution(family, thetas, bounds, n, law) -> 
         mean = (sums * s).sum()
         for y in (mean, mean + 1.3, mean - 2.1):
             wanted = np.log((sums * np.exp(law.log_density((y - s)[:, None])[:, 0])).sum())
-            evidence = gather(
+            observations = gather(
                 [noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)]
             )
-            value, error = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
+            value, error = observations.exact(np.array([[theta]]), np.zeros(1, dtype=int))
             assert value[0] == pytest.approx(wanted, abs=2e-4 + 3 * error[0])
             assert error[0] < 1e-3
 
@@ -129,10 +129,10 @@ def test_whole_sums_against_convolution(family, thetas, bounds, n, law) -> None:
             terms = law.log_density((y - s)[:, None])[:, 0]
             with np.errstate(divide="ignore"):
                 wanted = np.logaddexp.reduce(terms + np.log(sums))
-            evidence = gather(
+            observations = gather(
                 [noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)]
             )
-            value, _ = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
+            value, _ = observations.exact(np.array([[theta]]), np.zeros(1, dtype=int))
             if wanted > -600:  # beyond, the convolution's probabilities underflow
                 assert value[0] == pytest.approx(wanted, abs=3e-4), (theta, y)
 
@@ -167,10 +167,10 @@ def test_the_bernoulli_at_any_n(n, theta, b) -> None:
         # the noise is summed over whole numbers, not integrated
         log_mass += np.log(1 / np.tanh(0.5 / b) / (2 * b))
     wanted = np.logaddexp.reduce(log_mass - np.abs(y - s) / b - np.log(2 * b))
-    evidence = gather(
+    observations = gather(
         [noisewise.observe(family=families.Bernoulli(), n=n, statistic=y, noise=noise.Laplace(b))]
     )
-    value, _ = evidence.exact(np.array([[theta]]), np.zeros(1, dtype=int))
+    value, _ = observations.exact(np.array([[theta]]), np.zeros(1, dtype=int))
     assert value[0] == pytest.approx(wanted, abs=tolerance)
 
 
@@ -213,10 +213,10 @@ def test_two_statistics_against_simulation(outside, n, rng) -> None:
         for y in (sums[0], sums.mean(axis=0) + np.array([1.0, -0.5])):
             density = np.exp(law.log_density(y - sums).sum(axis=1))
             error = density.std() / np.sqrt(len(density)) / density.mean()
-            evidence = gather(
+            observations = gather(
                 [noisewise.observe(family=family, n=n, statistic=y, noise=law, bounds=bounds)]
             )
-            value, rest = evidence.exact(theta, np.zeros(1, dtype=int))
+            value, rest = observations.exact(theta, np.zeros(1, dtype=int))
             assert value[0] == pytest.approx(
                 np.log(density.mean()), abs=6 * error + 1e-3 + min(rest[0], 0.01)
             )

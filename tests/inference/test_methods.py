@@ -12,9 +12,12 @@ import noisewise
 from conftest import FALSE_ALARM
 from noisewise import Bounds, NoisyCount, families, noise, priors
 from noisewise.errors import NoisewiseError
-from noisewise.inference import baselines, collapsed, counts, diagnostics, gibbs, infer
-from noisewise.inference.evidence import gather
-from noisewise.inference.weak import weak_prior
+from noisewise.inference.methods import diagnostics, gibbs, gibbs_sampler
+from noisewise.inference.methods.categorical import chain
+from noisewise.inference.observations import gather
+from noisewise.mechanism.noise.gaussian import NORMAL
+from noisewise.mechanism.noise.laplace import LAPLACE
+from noisewise.study import baselines
 
 
 @pytest.mark.parametrize("v", [1e-6, 0.3, 40.0, 1e6])
@@ -33,7 +36,7 @@ def test_normal_laplace_density(v, b, z) -> None:
     )
     value = log_integrand(around)
     wanted = np.log(np.trapezoid(np.exp(value - value.max()), around)) + value.max() - np.log(2 * b)
-    found = collapsed.normal_laplace(np.array([z]), np.array([v]), np.array([b]))[0]
+    found = LAPLACE.log_with_normal(np.array([z]), np.array([v]), np.array([b]))[0]
     assert found == pytest.approx(wanted, rel=1e-5, abs=1e-4)
 
 
@@ -55,12 +58,10 @@ def test_two_laplace_statistics(sd, correlation, z) -> None:
         np.concatenate([z1 + close, second + close, np.linspace(-15 * sd1, 15 * sd1, 10**6)])
     )
     value = stats.norm.logpdf(e, 0, sd1) - np.abs(z1 - e) / b1 - np.log(2 * b1)
-    value += collapsed.normal_laplace(z2 - c * e, np.array(v2), np.array(b2))
+    value += LAPLACE.log_with_normal(z2 - c * e, np.array(v2), np.array(b2))
     wanted = np.log(np.trapezoid(np.exp(value - value.max()), e)) + value.max()
     covariance = np.array([[[sd1**2, c * sd1**2], [c * sd1**2, sd2**2]]])
-    found = collapsed.log_likelihood(
-        np.zeros((1, 2)), covariance, np.array([[z1, z2]]), np.array([[b1, b2]]), gaussian=False
-    )
+    found = LAPLACE.log_with_normals(np.array([[z1, z2]]), covariance, np.array([[b1, b2]]))
     assert found[0] == pytest.approx(wanted, abs=5e-4)
 
 
@@ -69,7 +70,7 @@ def test_normal_laplace_keeps_its_digits_at_a_trillion_records() -> None:
     10^-9.
     """
     v, b = np.array([2.5e11]), np.array([0.02])
-    assert collapsed.normal_laplace(np.array([3e5]), v, b)[0] == pytest.approx(
+    assert LAPLACE.log_with_normal(np.array([3e5]), v, b)[0] == pytest.approx(
         stats.norm.logpdf(3e5, 0, np.sqrt(v[0])), abs=1e-8
     )
 
@@ -91,9 +92,7 @@ def test_two_laplace_statistics_by_double_integration(rho, b) -> None:
             * (c[1] - c[0])
             / (2 * np.pi * np.sqrt(np.linalg.det(cov)) * 4 * b[0] * b[1])
         )
-        found = collapsed.log_likelihood(
-            np.zeros((1, 2)), cov[None], np.array([z]), np.array([b]), False
-        )[0]
+        found = LAPLACE.log_with_normals(np.array([z]), cov[None], np.array([b]))[0]
         assert found == pytest.approx(np.log(total), abs=0.02), (z, rho)
 
 
@@ -101,7 +100,7 @@ def test_collapsed_with_normal_noise_in_three_dimensions(rng) -> None:
     root = rng.standard_normal((3, 3))
     mean, cov = rng.standard_normal(3), root @ root.T
     y, scale = rng.standard_normal(3), np.array([0.5, 1.0, 2.0])
-    found = collapsed.log_likelihood(mean[None], cov[None], y[None], scale[None], True)[0]
+    found = NORMAL.log_with_normals((y - mean)[None], cov[None], scale[None])[0]
     assert found == pytest.approx(
         stats.multivariate_normal.logpdf(y, mean, cov + np.diag(scale**2))
     )
@@ -132,7 +131,7 @@ def test_counts_against_enumeration(a, law) -> None:
     )
     release = noisewise.observe(family=families.Categorical(3), n=n, statistic=y, noise=law)
     posterior = noisewise.infer(release, priors.Dirichlet(a), seed=4)
-    assert np.abs(posterior.mean("probabilities") - wanted).max() < 5 * counts.ERROR * sd.max()
+    assert np.abs(posterior.mean("probabilities") - wanted).max() < 5 * chain.ERROR * sd.max()
     assert posterior.sd("probabilities") == pytest.approx(sd, rel=0.02)
     cdf = weight @ special.betainc(
         concentration[0] + tables[:, 0], concentration[1:].sum() + n - tables[:, 0], 0.4
@@ -147,15 +146,15 @@ def test_batched_counts_of_different_problems(rng) -> None:
     """
     y = np.repeat(np.array([[9.0, 2.0, 1.0], [0.0, 4.0, 8.0]]), 600, axis=0)
     a, law = np.array([1.0, 2.0, 0.4]), noise.Laplace(1.0).broadcast(3)
-    state = counts.start(y, 12, a, rng)
+    state = chain.start(y, 12, a, rng)
     total = np.zeros(y.shape)
     for step in range(160):
-        state = counts.sweep(state, y, a, law, rng)
+        state = chain.sweep(state, y, a, law, rng)
         total += state if step >= 40 else 0
     means = total.reshape(2, 600, 3).mean(axis=1) / 120
     for j in range(2):
-        chain = counts.sample([(y[600 * j], 12.0, law)], a, rng)
-        assert np.abs(means[j] - chain.counts.mean(axis=(0, 1))).max() < 0.06
+        found = chain.sample([(y[600 * j], 12.0, law)], a, rng)
+        assert np.abs(means[j] - found.counts.mean(axis=(0, 1))).max() < 0.06
     assert (state.sum(axis=1) == 12).all()
 
 
@@ -270,7 +269,8 @@ def test_gibbs_draws_counts_given_their_release(rng) -> None:
     covariance = n * (np.diag(p) - np.outer(p, p))
     gain = covariance @ np.linalg.inv(covariance + np.diag(sigma2))
     mean, covariance = n * p + gain @ (y - n * p), covariance - gain @ covariance
-    draws = gibbs._product_of_counts(rng, n, *(np.tile(a, (size, 1)) for a in (p, y, sigma2)))
+    every = (np.tile(a, (size, 1)) for a in (p, y, sigma2))
+    draws = gibbs_sampler._product_of_counts(rng, n, *every)
     assert draws.sum(axis=1) == pytest.approx(n)
     forms = [*np.eye(4), *rng.standard_normal((6, 4))]
     for form in forms:
@@ -284,12 +284,7 @@ def test_gibbs_draws_the_variance_of_the_noise(miss, rng) -> None:
     suite's false-alarm rate.
     """
     scale, size = 2.0, 100_000
-    release = noisewise.observe(
-        family=families.Bernoulli(), n=10, statistic=4.0, noise=noise.Laplace(scale)
-    )
-    y, of = np.full((size, 1), 4.0), np.full((size, 1), scale)
-    model = gibbs.model_of(gather([release]), priors.Beta(1, 1), "joint", y, of)
-    sigma2 = model._sigma2(rng, y - miss, model.start(rng))[:, 0]
+    sigma2 = LAPLACE.mixing_variance(rng, np.full(size, miss), np.full(size, scale))
     mean, shape = 1 / (scale * miss), 1 / scale**2
     assert (
         stats.kstest(1 / sigma2, stats.invgauss(mu=mean / shape, scale=shape).cdf).pvalue
@@ -309,7 +304,7 @@ def test_normal_noise_in_several_dimensions(rng) -> None:
         for c, s, x in zip(covariance, scale, z, strict=True)
     ]
     covariance[5, 2, 2] = np.nan
-    found = collapsed.log_likelihood(np.zeros((6, 4)), covariance, z, scale, gaussian=True)
+    found = NORMAL.log_with_normals(z, covariance, scale)
     assert found[:5] == pytest.approx(wanted[:5], abs=1e-10)
     assert np.isnan(found[5])
 
@@ -328,7 +323,7 @@ def test_two_parameters_under_normal_noise_and_a_weak_prior() -> None:
         bounds=bounds,
         coordinates="standardised",
     )
-    posterior = noisewise.infer(release, weak_prior(release))
+    posterior = noisewise.infer(release, "weak")
     assert posterior.mean("mean") == pytest.approx(130, abs=0.5)
     assert posterior.mean("variance") == pytest.approx(100, rel=0.1)
 
@@ -452,7 +447,7 @@ WEAK = [
 @pytest.mark.parametrize("release", WEAK, ids=lambda r: str(r.family))
 def test_every_family_has_a_weak_prior(release) -> None:
     assert np.isfinite(
-        noisewise.infer(release, weak_prior(release)).mean(release.family.parameters[0].name)
+        noisewise.infer(release, "weak").mean(release.family.parameters[0].name)
     ).all()
 
 
@@ -462,13 +457,13 @@ def test_every_method_serves_or_says_why_not(release, method, monkeypatch) -> No
     """From a release far from anything the prior expects; a number comes out, or one line that
     names another method.
     """
-    monkeypatch.setattr(gibbs, "BURN_IN", 100)
-    monkeypatch.setattr(infer, "GIBBS_STEPS", 200)
+    monkeypatch.setattr(gibbs_sampler, "BURN_IN", 100)
+    monkeypatch.setattr(gibbs, "LEAST_STEPS", 200)
     if method == "collapsed" and release.family.kind == "categorical":
         with pytest.raises(NoisewiseError, match="use method='exact'"):
-            noisewise.infer(release, weak_prior(release), method=method)
+            noisewise.infer(release, "weak", method=method)
         return
-    posterior = noisewise.infer(release, weak_prior(release), method=method, seed=1, draws=500)
+    posterior = noisewise.infer(release, "weak", method=method, seed=1, draws=500)
     for row in posterior.summary():
         assert all(np.isfinite(row[column]) for column in ("mean", "sd", "5%", "50%", "95%"))
     assert posterior.certificate.sentence
@@ -479,7 +474,7 @@ def test_a_coarse_lattice_is_modelled_as_what_it_is() -> None:
     enumeration.
     """
     bounds, law = Bounds(0, 5, outside="clamp"), noise.DiscreteLaplace(0.3, 1.0)
-    evidence = gather(
+    observations = gather(
         [
             noisewise.observe(
                 family=families.Exponential(), n=3, statistic=4.0, noise=law, bounds=bounds
@@ -491,6 +486,6 @@ def test_a_coarse_lattice_is_modelled_as_what_it_is() -> None:
     p = np.diff(1 - np.exp(-rate * edges))
     sums = np.convolve(np.convolve(p, p), p)
     wanted = np.log(sums @ np.exp(law.log_density((4.0 - np.arange(sums.size))[:, None])[:, 0]))
-    assert evidence.exact(np.array([[rate]]), np.zeros(1, dtype=int))[0][0] == pytest.approx(
+    assert observations.exact(np.array([[rate]]), np.zeros(1, dtype=int))[0][0] == pytest.approx(
         wanted, abs=0.01
     )

@@ -13,7 +13,7 @@ from noisewise.artifact import NoisyCount
 from noisewise.cli.main import run
 from noisewise.errors import NoisewiseError
 from noisewise.inference import effort
-from noisewise.inference.evidence import gather
+from noisewise.inference.observations import gather
 from noisewise.model.moments import interval_moments
 
 

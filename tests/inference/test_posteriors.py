@@ -9,7 +9,7 @@ from scipy import special, stats
 import noisewise
 from inference import oracle
 from noisewise import Bounds, families, noise, priors
-from noisewise.inference.evidence import gather
+from noisewise.inference.observations import gather
 from noisewise.inference.posterior import Posterior
 
 GIBBS = [c for c in oracle.CASES if c["n"] >= 100]

@@ -18,10 +18,10 @@ from conftest import FALSE_ALARM
 from noisewise import Bounds, NoisyCount, families, noise, observe, priors
 from noisewise.artifact import Release
 from noisewise.inference.certificate import Certificate
-from noisewise.inference.evidence import gather
-from noisewise.inference.predictive import predictive_tail
+from noisewise.inference.observations import gather
 from noisewise.inference.problem import Problem
-from noisewise.inference.replicate import binomial, sums
+from noisewise.inference.simulation import binomial, sums
+from noisewise.inference.surprise import predictive_tail
 from noisewise.model.priors import Prior
 from noisewise.study.trials import Setting, simulate
 
@@ -31,8 +31,8 @@ Make = Callable[[np.random.Generator], Sequence[Release]]
 
 
 def tail(releases: Sequence[Release], prior: Prior, n_prior: Prior | None = None) -> float:
-    evidence = tuple(gather([one], n_prior) for one in releases)
-    return predictive_tail(Problem(releases[0].family, (prior,), evidence))
+    observations = tuple(gather([one], n_prior) for one in releases)
+    return predictive_tail(Problem(releases[0].family, (prior,), observations))
 
 
 def check_rates(p: Sequence[float]) -> None:

@@ -8,7 +8,8 @@ import pytest
 from cases import CASES, TRUNCATED, Case, name
 from noisewise import Bounds, families
 from noisewise.errors import UnsupportedCombination
-from noisewise.model.moments import bounded_moments, interval_moments
+from noisewise.model.bounded_statistic import bounded_moments
+from noisewise.model.moments import interval_moments
 
 TOLERANCE = 1e-8
 truncated = pytest.mark.parametrize("case", TRUNCATED, ids=name)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from noisewise.inference import baselines
+from noisewise.study import baselines
 
 
 @pytest.mark.parametrize(

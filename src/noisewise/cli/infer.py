@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from noisewise.cli.progress import progress
 from noisewise.cli.screen import say, shown
@@ -25,6 +26,18 @@ PRIOR_HELP = (
 )
 
 
+class InferCommand(TyperCommand):
+    """Its help names every method; the registry is loaded only to show it."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        from noisewise.inference import methods
+
+        for parameter in self.params:
+            if parameter.name == "method":
+                parameter.help = methods.describe()  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
+
+
 def infer(
     releases: Annotated[
         list[Path],
@@ -40,7 +53,7 @@ def infer(
             show_default=False,
         ),
     ] = None,
-    method: Annotated[str, typer.Option(help="auto, exact, collapsed, gibbs or naive.")] = "auto",
+    method: Annotated[str, typer.Option(help="Which method.")] = "auto",
     draws: Annotated[int, typer.Option(help="How many draws --out holds.")] = 4000,
     seed: Annotated[
         int | None, typer.Option(help="Makes the draws repeatable.", show_default=False)
@@ -95,7 +108,7 @@ def infer(
     if many:
         _many(found, prior, n_prior, method, draws, seed, out, as_json)
     else:
-        from noisewise.inference.weak import prior_for
+        from noisewise.inference.problem import prior_for
 
         _one(
             found,

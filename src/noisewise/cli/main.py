@@ -8,7 +8,7 @@ import typer
 from typer.exceptions import TyperException
 
 from noisewise.cli.audit import audit
-from noisewise.cli.infer import infer
+from noisewise.cli.infer import InferCommand, infer
 from noisewise.cli.ledger import app as ledger_app
 from noisewise.cli.release import ReleaseCommand, release
 from noisewise.cli.screen import say
@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 app.add_typer(ledger_app, name="ledger")
 app.command(cls=ReleaseCommand)(release)
-app.command()(infer)
+app.command(cls=InferCommand)(infer)
 app.command(cls=ReleaseCommand)(audit)
 for study in (calibrate, compare):
     app.command(cls=StudyCommand)(study)

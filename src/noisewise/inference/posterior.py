@@ -3,7 +3,6 @@ to trust them.
 """
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -12,41 +11,11 @@ from typing import Any
 import numpy as np
 
 from noisewise.inference.certificate import Certificate
+from noisewise.inference.solution import Solution
 from noisewise.model.arrays import FloatArray
 from noisewise.model.family import Family
 
 QUANTILES = (0.05, 0.5, 0.95)
-
-
-class View(ABC):
-    """One group's posterior as some method left it. Arrays are (size,) for a parameter of that
-    size.
-    """
-
-    parameters: int = 1
-    """How many parameters there are."""
-
-    @abstractmethod
-    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        """Mean and sd, (size,) each."""
-
-    @abstractmethod
-    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
-        """(len(q), size)."""
-
-    @abstractmethod
-    def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
-        """For each parameter (size,) or (size, k) draws, joint over parameters."""
-
-    @abstractmethod
-    def certificate(self) -> Certificate:
-        """How far to trust it."""
-
-    def curve(self, parameter: int) -> tuple[FloatArray, FloatArray] | None:
-        """theta and the density there, for a parameter of one number; None where there are only
-        draws.
-        """
-        return None
 
 
 class Posterior:
@@ -57,14 +26,15 @@ class Posterior:
     def __init__(
         self,
         family: Family,
-        view: View,
+        solution: Solution,
         method: str,
         draws: int,
         seed: Callable[[], np.random.SeedSequence],
         instead_of: str | None = None,
     ) -> None:
         self.family, self.method = family, method
-        self._view, self._size, self._seed, self._instead_of = view, draws, seed, instead_of
+        self.solution, self._size = solution, draws
+        self._seed, self._instead_of = seed, instead_of
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,18 +44,17 @@ class Posterior:
     @cached_property
     def draws(self) -> dict[str, FloatArray]:
         """Draws of each parameter, (draws,) or (draws, k); those of one row belong together."""
-        made = self._view.draw(np.random.default_rng(self._seed()), self._size)
-        return dict(zip(self.names, made, strict=True))
+        return self.draw(self._size, np.random.default_rng(self._seed()))
 
     def mean(self, name: str) -> Any:
         """Posterior mean: a float, or (k,); None where the tail is so heavy that there is none."""
-        return self._out(name, self._view.moments(self._index(name))[0])
+        return self._out(name, self.solution.moments(self._index(name))[0])
 
     def sd(self, name: str) -> Any:
         """Posterior standard deviation: a float, or (k,); None where the tail is so heavy that
         there is none.
         """
-        return self._out(name, self._view.moments(self._index(name))[1])
+        return self._out(name, self.solution.moments(self._index(name))[1])
 
     def quantile(self, name: str, q: float | Sequence[float] | FloatArray) -> Any:
         """Posterior quantiles: a float for one q, (len(q),) for several, with another axis for a
@@ -94,7 +63,7 @@ class Posterior:
         wanted = np.atleast_1d(np.asarray(q, dtype=float))
         if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
             raise ValueError(f"q must be probabilities between 0 and 1, got {q}.")
-        found = self._view.quantile(self._index(name), wanted)  # (len(q), k)
+        found = self.solution.quantile(self._index(name), wanted)  # (len(q), k)
         if self._size_of(name) == 1:
             return float(found[0, 0]) if np.ndim(q) == 0 else found[:, 0]
         return found[0] if np.ndim(q) == 0 else found
@@ -105,6 +74,24 @@ class Posterior:
             raise ValueError(f"level must lie between 0 and 1, got {level}; such as 0.9.")
         ends = self.quantile(name, [(1 - level) / 2, (1 + level) / 2])
         return (float(ends[0]), float(ends[1])) if self._size_of(name) == 1 else (ends[0], ends[1])
+
+    def cdf(self, name: str, x: float | Sequence[float] | FloatArray) -> Any:
+        """The probability that the parameter is at most x: a float, or as many as x has numbers; of
+        a parameter of k numbers for each of them, x being one for all or (..., k).
+        """
+        at, size = np.asarray(x, dtype=float), self._size_of(name)
+        if np.isnan(at).any():
+            raise ValueError("x must be numbers, got NaN.")
+        if size == 1:
+            found = self.solution.cdf(self._index(name), at[..., None])[..., 0]
+            return float(found) if at.ndim == 0 else found
+        if at.ndim > 0 and at.shape[-1] != size:
+            raise ValueError(f"x must be one number or {size}, one for each of {name}.")
+        return self.solution.cdf(self._index(name), np.broadcast_to(at, (*at.shape[:-1], size)))
+
+    def draw(self, size: int, rng: np.random.Generator) -> dict[str, FloatArray]:
+        """Fresh draws of each parameter, (size,) or (size, k); those of one row belong together."""
+        return dict(zip(self.names, self.solution.draw(rng, size), strict=True))
 
     def summary(self) -> "Summary":
         """One row for each number: name, mean, sd, and the 5, 50 and 95 % quantiles."""
@@ -126,7 +113,7 @@ class Posterior:
     @cached_property
     def certificate(self) -> Certificate:
         """The method, the reason for it, and how wrong the numbers may be."""
-        return replace(self._view.certificate(), instead_of=self._instead_of)
+        return replace(self.solution.certificate(), instead_of=self._instead_of)
 
     def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
         """theta and the posterior density there, to draw: from the density itself, or from draws,
@@ -134,7 +121,7 @@ class Posterior:
         """
         if self._size_of(name) > 1:
             raise ValueError(f"{name} is several numbers; a curve is drawn of one.")
-        found = self._view.curve(self._index(name))
+        found = self.solution.curve(self._index(name))
         if found is not None:
             return found
         from scipy.stats import gaussian_kde

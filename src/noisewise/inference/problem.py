@@ -1,4 +1,4 @@
-"""A prior and the evidence of releases, for many groups at once: log posteriors in unconstrained
+"""A prior and what releases say, for many groups at once: log posteriors in unconstrained
 coordinates.
 """
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference.axis import Axis
-from noisewise.inference.evidence import Evidence
+from noisewise.inference.grid.coordinates import Axis
+from noisewise.inference.observations import Observations
 from noisewise.model import notation
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.family import Family
@@ -28,18 +28,18 @@ DECAY_READ_AT = (12.0, 16.0)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Groups with a prior each; every evidence speaks of all groups, and their likelihoods
+    """Groups with a prior each; every observations speaks of all groups, and their likelihoods
     multiply.
     """
 
     family: Family
     priors: tuple[Prior, ...]  # one for all groups, or one each
-    evidence: tuple[Evidence, ...]
+    observations: tuple[Observations, ...]
 
     @property
     def groups(self) -> int:
         """How many posteriors there are."""
-        return int(self.evidence[0].n.size)
+        return int(self.observations[0].n.size)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -49,7 +49,7 @@ class Problem:
     def take(self, groups: IntArray) -> "Problem":
         """Some of the groups."""
         priors = self.priors if len(self.priors) == 1 else tuple(self.priors[g] for g in groups)
-        return Problem(self.family, priors, tuple(e.take(groups) for e in self.evidence))
+        return Problem(self.family, priors, tuple(e.take(groups) for e in self.observations))
 
     def prior_of(self, group: int) -> Prior:
         """The prior of one group."""
@@ -68,17 +68,17 @@ class Problem:
     @property
     def together(self) -> bool:
         """Whether psi1 is a location in units that follow the second parameter, a variance."""
-        return self.family.polynomial and self.evidence[0].bounds is not None
+        return self.family.polynomial and self.observations[0].bounds is not None
 
     @property
     def centre(self) -> float:
         """Where psi1 is 0."""
-        bounds = self.evidence[0].bounds
+        bounds = self.observations[0].bounds
         return (bounds.lower + bounds.upper) / 2 if self.together and bounds is not None else 0.0
 
     @property
     def _radius(self) -> float:
-        bounds = self.evidence[0].bounds
+        bounds = self.observations[0].bounds
         assert bounds is not None
         return (bounds.upper - bounds.lower) / 2
 
@@ -162,12 +162,12 @@ class Problem:
     def collapsed(self, psi: FloatArray, group: IntArray) -> FloatArray:
         """The log likelihood under the normal approximation."""
         theta = self.theta(psi)
-        return np.asarray(sum(e.collapsed(theta, group) for e in self.evidence))
+        return np.asarray(sum(e.collapsed(theta, group) for e in self.observations))
 
     def pilot(self, psi: FloatArray, group: IntArray) -> FloatArray:
         """A cheap log likelihood to search with."""
         theta = self.theta(psi)
-        return np.asarray(sum(e.pilot(theta, group) for e in self.evidence))
+        return np.asarray(sum(e.pilot(theta, group) for e in self.observations))
 
     def exact(
         self,
@@ -178,7 +178,7 @@ class Problem:
     ) -> tuple[FloatArray, FloatArray]:
         """The log likelihood, and its numerical error, which may be `slack` times the usual one."""
         theta = self.theta(psi)
-        parts = [e.exact(theta, group, slack, least_order) for e in self.evidence]
+        parts = [e.exact(theta, group, slack, least_order) for e in self.observations]
         return np.asarray(sum(value for value, _ in parts)), np.asarray(
             sum(error for _, error in parts)
         )
@@ -206,6 +206,23 @@ class Problem:
             row[: cut[0]] = np.linspace(low, inner[0], cut[0] + 1)[:-1]
             row[points - cut[1] :] = np.linspace(inner[-1], high, cut[1] + 1)[1:]
         return np.broadcast_to(grid, (self.groups, grid.shape[1]))
+
+
+def prior_for(release: Release, prior: "Prior | str") -> Prior:
+    """A prior as it is, or from the text of the command line: "weak", or such as "gamma(shape=2,
+    rate=20)".
+    """
+    if not isinstance(prior, str):
+        return prior
+    if prior.strip() != "weak":
+        return notation.prior(prior)
+    weak = release.family.weak_prior(release.bounds)
+    if weak is None:
+        raise UnsupportedCombination(
+            f"there is no weak prior for the {release.family.kind} family; give one, such as "
+            f"{example(release.family)}."
+        )
+    return weak
 
 
 def check_prior(family: Family, prior: Prior) -> None:

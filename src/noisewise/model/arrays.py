@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+ComplexArray: TypeAlias = NDArray[np.complex128]
 Namespace: TypeAlias = Any
 """`numpy`, `jax.numpy`, or the curator's stand-in with the same functions for the columns of a
 database.
@@ -21,6 +22,22 @@ def highest(rows: FloatArray) -> FloatArray:
     maximum is slow.
     """
     return np.asarray(np.ascontiguousarray(rows.T).max(axis=0))
+
+
+def turn(angle: FloatArray) -> ComplexArray:
+    """e^{i angle}; twice as fast as NumPy's complex exponential."""
+    out = np.empty(np.shape(angle), dtype=np.complex128)
+    np.cos(angle, out=out.real)
+    np.sin(angle, out=out.imag)
+    return out
+
+
+def turn_less_one(angle: FloatArray) -> ComplexArray:
+    """e^{i angle} - 1 with full relative precision."""
+    out = np.empty(np.shape(angle), dtype=np.complex128)
+    out.real = -2 * np.sin(angle / 2) ** 2
+    np.sin(angle, out=out.imag)
+    return out
 
 
 def positive_tuple(name: str, value: float | Sequence[float], why: str) -> tuple[float, ...]:

@@ -57,6 +57,16 @@ class Bounds:
         object.__setattr__(self, "lower", float(self.lower))
         object.__setattr__(self, "upper", float(self.upper))
 
+    @property
+    def middle(self) -> float:
+        """Halfway between the two."""
+        return (self.lower + self.upper) / 2
+
+    @property
+    def radius(self) -> float:
+        """Half their distance."""
+        return (self.upper - self.lower) / 2
+
 
 @final
 @dataclass(frozen=True, slots=True)

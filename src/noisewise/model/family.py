@@ -109,6 +109,11 @@ class Family(ABC):
         alone.
         """
 
+    def statistics(self, x: Any) -> FloatArray:
+        """t(x) as numbers, on a last axis of d."""
+        columns = [np.asarray(column, dtype=float) for column in self.statistic(np.asarray(x), np)]
+        return np.stack(np.broadcast_arrays(*columns), axis=-1)
+
     # What inference needs.
 
     def natural(self, theta: FloatArray) -> FloatArray:
@@ -160,6 +165,13 @@ class Family(ABC):
         """
         raise self._missing("standardise")
 
+    def weak_prior(self, bounds: Bounds | None) -> Prior | None:
+        """A weakly informative prior from the bounds alone, for a first look: the mean of a record
+        about their middle, its size open over more than an order of magnitude. None if there is
+        none.
+        """
+        return None
+
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         """n independent records for each theta, shape (batch, n)."""
         raise self._missing("simulate")
@@ -173,13 +185,16 @@ class Family(ABC):
     def log_density(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         """log p(x | theta), shape (batch, m), for x of shape (batch, m) or (m,)."""
         eta = self.natural(theta)  # (batch, d)
-        # (..., m, d)
-        t = np.stack([np.asarray(column, dtype=float) for column in self.statistic(x, np)], axis=-1)
+        t = self.statistics(x)  # (..., m, d)
         return np.asarray(
             (t * eta[:, None, :]).sum(-1)
             - self.log_partition(eta)[:, None]
             + self.log_base_measure(x)
         )
+
+    def releasable(self) -> "Family":
+        """With whatever a release needs and inference does not."""
+        return self
 
     def check_bounds(self, bounds: Bounds | None) -> None:
         """Refuse bounds that cannot serve this family."""

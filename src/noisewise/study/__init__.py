@@ -1,4 +1,4 @@
-"""Evidence for the methodologist: calibration, utility, and the paper's experiments."""
+"""Observations for the methodologist: calibration, utility, and the paper's experiments."""
 
 from noisewise.study.calibrate import Calibration, calibrate
 from noisewise.study.compare import Comparison, compare

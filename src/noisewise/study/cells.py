@@ -18,7 +18,6 @@ from noisewise.inference.infer import infer_many
 from noisewise.inference.problem import check_prior
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds
-from noisewise.model.families import Bernoulli, Categorical
 from noisewise.model.family import Family
 from noisewise.model.priors import Prior
 from noisewise.study.trials import DENSITIES, METHODS, Setting, simulate, stream
@@ -60,7 +59,7 @@ def grid(
         raise NoisewiseError("a study needs at least one n, one epsilon and one method.")
     for size in n:
         check(size, 1, "n must be at least 1")
-        if size > MOST and not isinstance(family, (Bernoulli, Categorical)):
+        if size > MOST and not family.bounded:
             raise NoisewiseError(
                 f"a trial of {size} records takes too long to simulate; n may be "
                 f"up to {MOST} for this family."
@@ -81,7 +80,7 @@ def grid(
     small = replace(cells[0].setting, n=min(map(int, n)))
     sample = simulate(small, 2, np.random.default_rng(0))
     for method in methods:  # what does not serve says so before anything runs
-        if method in DENSITIES and not isinstance(family, Categorical):
+        if method in DENSITIES and family.statistic_kind != "counts":
             infer_many(sample.releases[:1], prior, method=method)
         else:
             stream(small, sample, method, np.random.default_rng(0))

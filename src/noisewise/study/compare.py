@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference.baselines import OPS_DRAWS
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family
 from noisewise.model.priors import Prior
 from noisewise.study import engine, mmd
+from noisewise.study.baselines import OPS_DRAWS
 from noisewise.study.cells import Cell, Report, about, check, grid, place
 from noisewise.study.trials import Setting, draws, simulate
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.inference import gibbs
-from noisewise.inference.evidence import gather
+from noisewise.inference.methods import gibbs_sampler
+from noisewise.inference.observations import gather
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.families import Bernoulli, Categorical, Exponential
@@ -255,7 +255,9 @@ def figure_convergence(seed: int) -> Any:
 
 
 def _chains(sample: Sample, rng: np.random.Generator, steps: int) -> FloatArray:
-    made = gibbs.chains(gather(sample.releases), sample.prior, "joint", 4, steps, rng, burn_in=0)
+    made = gibbs_sampler.chains(
+        gather(sample.releases), sample.prior, "joint", 4, steps, rng, burn_in=0
+    )
     return made[:, :, 0].T
 
 

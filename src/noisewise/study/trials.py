@@ -14,31 +14,29 @@ import numpy as np
 
 from noisewise.artifact import NoisyCount, Release, observe
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference import baselines, counts, gibbs
-from noisewise.inference.evidence import gather
-from noisewise.inference.infer import Posteriors, infer_many
-from noisewise.inference.views import LineView, SheetView
+from noisewise.inference import methods
+from noisewise.inference.infer import infer_many
+from noisewise.inference.methods import gibbs_sampler
+from noisewise.inference.methods.categorical import chain
+from noisewise.inference.methods.naive import naive_update
+from noisewise.inference.observations import gather
+from noisewise.inference.posteriors import Posteriors
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Lattice, lattice_for
 from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
-from noisewise.model.families import Bernoulli, Categorical, Exponential
+from noisewise.model.families import Bernoulli, Exponential
 from noisewise.model.family import Family
 from noisewise.model.priors import Beta, Dirichlet, Gamma, Prior
+from noisewise.study import baselines
 
-METHODS = (
-    "auto",
-    "exact",
-    "collapsed",
-    "gibbs",
-    "gibbs-paper",
-    "naive",
-    "naive-untruncated",
-    "ops",
-    "non-private",
-)
-DENSITIES = ("auto", "exact", "collapsed")
+METHODS = (*methods.names(), "gibbs-paper", "naive-untruncated", "ops", "non-private")
+"""Those that infer, and some to compare with: the paper's sampler as printed, naive with every
+record seen, one-posterior sampling, and no noise at all.
+"""
+DENSITIES = (methods.AUTO, *(method.name for method in methods.REGISTRY if method.density))
+"""Those that leave a density, whose U is exact; of the others the truth is ranked among draws."""
 MOST_DRAWN_N = 1 << 14
 """A prior of n is cut off here."""
 MOST_RECORDS = 1 << 22
@@ -115,12 +113,12 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator, full: bool
     bounds = setting.bounds
     if setting.middle is not None:
         bounds, theta, prior = _own_bounds(setting, theta)
-    lattice = lattice_for(_releasable(family), bounds)
+    lattice = lattice_for(family.releasable(), bounds)
     n = _sizes(setting, trials, rng)
     sums, every = np.empty((trials, len(lattice.step))), np.full((trials, family.dimension), np.nan)
     if isinstance(family, Bernoulli):
         sums[:] = every[:] = rng.binomial(n[:, None], theta)
-    elif isinstance(family, Categorical):
+    elif family.statistic_kind == "counts":
         sums[:] = every[:] = np.stack(
             [rng.multinomial(size, p / p.sum()) for size, p in zip(n, theta, strict=True)]
         )
@@ -220,14 +218,6 @@ def _check_truths(family: Family, theta: FloatArray) -> None:
             )
 
 
-def _releasable(family: Family) -> Family:
-    return (
-        Categorical(family.categories, other=family.labels[0])
-        if isinstance(family, Categorical)
-        else family
-    )
-
-
 def _own_bounds(setting: Setting, theta: FloatArray) -> tuple[Bounds, FloatArray, Prior]:
     """Bounds that hold the middle of each trial's population, in units of its upper one: then they
     are the same for all.
@@ -252,13 +242,13 @@ def targets(family: Family) -> tuple[str, ...]:
     """
     return (
         ("first", "contrast")
-        if isinstance(family, Categorical)
+        if family.statistic_kind == "counts"
         else tuple(p.name for p in family.parameters)
     )
 
 
 def _target(family: Family, theta: FloatArray) -> FloatArray:
-    if not isinstance(family, Categorical):
+    if family.statistic_kind != "counts":
         return theta
     return np.stack([theta[..., 0], theta[..., 0] - theta[..., 1]], axis=-1)
 
@@ -268,10 +258,10 @@ def uniforms(
 ) -> dict[str, FloatArray]:
     """For each target the posterior probability of lying below the truth, (trials,)."""
     sample = simulate(setting, trials, rng, full=method not in DENSITIES)
-    if method in DENSITIES and not isinstance(setting.family, Categorical):
+    if method in DENSITIES and setting.family.statistic_kind != "counts":
         posteriors = _posteriors(sample, method, rng)
         return {
-            name: _below(posteriors, j, sample.theta[:, j])
+            name: posteriors.cdf(name, sample.theta[:, j])
             for j, name in enumerate(targets(setting.family))
         }
     truth = _target(setting.family, sample.theta)
@@ -286,11 +276,9 @@ def draws(
     setting: Setting, sample: Sample, method: str, size: int, rng: np.random.Generator
 ) -> FloatArray:
     """Draws of theta, (trials, size, p); those of a chain spread over all of it."""
-    if method in DENSITIES and not isinstance(setting.family, Categorical):
+    if method in DENSITIES and setting.family.statistic_kind != "counts":
         posteriors = _posteriors(sample, method, rng)
-        return np.stack(
-            [np.stack(posterior._view.draw(rng, size), axis=-1) for posterior in posteriors]
-        )
+        return np.stack(list(posteriors.draw(size, rng).values()), axis=-1)
     every = max(1, RANKED[method] // size) if method.startswith("gibbs") else 1
     kept = islice(stream(setting, sample, method, rng, thin=1), 0, size * every, every)
     return np.stack(list(kept), axis=1)
@@ -312,31 +300,13 @@ def _posteriors(sample: Sample, method: str, rng: np.random.Generator) -> Poster
     )
 
 
-def _below(posteriors: Posteriors, parameter: int, truth: FloatArray) -> FloatArray:
-    out = np.empty(len(posteriors))
-    batches: dict[int, list[int]] = {}
-    for i, posterior in enumerate(posteriors):
-        if not isinstance(posterior._view, (LineView, SheetView)):
-            out[i] = (posterior.draws[posterior.names[parameter]] < truth[i]).mean()
-        else:
-            batches.setdefault(id(posterior._view.batch), []).append(i)
-    for members in batches.values():  # in the order of their batch
-        view = posteriors[members[0]]._view
-        assert isinstance(view, (LineView, SheetView))
-        density = (
-            view.batch.density if isinstance(view, LineView) else view.batch.densities[parameter]
-        )
-        out[members] = density.cdf(truth[members])
-    return out
-
-
 def stream(
     setting: Setting, sample: Sample, method: str, rng: np.random.Generator, thin: int = THIN
 ) -> Iterator[FloatArray]:
     """Draws from every trial's posterior, (trials, p), one after the other; ranks want those of a
     categorical's chain thinned.
     """
-    if method in ("auto", "exact") and isinstance(setting.family, Categorical):
+    if method in ("auto", "exact") and setting.family.statistic_kind == "counts":
         return _sweeps(setting, sample, rng, thin)
     if method in ("gibbs", "gibbs-paper"):
         return _steps(sample, "joint" if method == "gibbs" else "paper", rng)
@@ -364,7 +334,7 @@ def _conjugate(posterior: Prior, size: int, rng: np.random.Generator) -> Iterato
 
 def _naive(sample: Sample) -> Prior:
     """One conjugate update on y for each trial, as a batch."""
-    evidence = gather(sample.releases)
+    observations = gather(sample.releases)
     own = sample.prior
     updated = []
     for g in range(len(sample.releases)):
@@ -375,7 +345,7 @@ def _naive(sample: Sample) -> Prior:
             else {}
         )
         prior = type(own)(**of_group) if batched else own
-        updated.append(baselines.naive(evidence, prior, g))
+        updated.append(naive_update(observations, prior, g))
     names = list(updated[0].hyperparameters)
     return type(updated[0])(
         **{
@@ -410,22 +380,22 @@ def _ops(setting: Setting, sample: Sample, rng: np.random.Generator) -> Iterator
 
 def _steps(sample: Sample, variant: str, rng: np.random.Generator) -> Iterator[FloatArray]:
     """The Gibbs sampler with one chain for each trial, all of them a batch."""
-    evidence = gather(sample.releases)
+    observations = gather(sample.releases)
     return _chain(
-        gibbs.model_of(
-            gather(sample.releases[:1]), sample.prior, variant, evidence.y, evidence.scale
+        gibbs_sampler.model_of(
+            gather(sample.releases[:1]), sample.prior, variant, observations.y, observations.scale
         ),
         rng,
     )
 
 
-def _chain(model: gibbs.Model, rng: np.random.Generator) -> Iterator[FloatArray]:
+def _chain(model: gibbs_sampler.Model, rng: np.random.Generator) -> Iterator[FloatArray]:
     state = model.start(rng)
-    for step in range(gibbs.BURN_IN + 10**9):
+    for step in range(gibbs_sampler.BURN_IN + 10**9):
         # a chain may pass a theta that rounds to the edge of its range
         with np.errstate(all="ignore"):
             state = model.step(rng, state)
-        if step >= gibbs.BURN_IN:
+        if step >= gibbs_sampler.BURN_IN:
             yield state.theta
 
 
@@ -437,10 +407,10 @@ def _sweeps(
     y = np.array([release.statistic for release in sample.releases])
     a = np.array(setting.prior.concentration, dtype=float)
     noise = sample.releases[0].noise
-    state = counts.start(y, setting.n, a, rng)
+    state = chain.start(y, setting.n, a, rng)
     for step in range(10**9):
-        state = counts.sweep(state, y, a, noise, rng)
+        state = chain.sweep(state, y, a, noise, rng)
         if sample.n_prior is not None:
-            state = counts.resize(state, y, a, noise, rng, sample.n_prior)
+            state = chain.resize(state, y, a, noise, rng, sample.n_prior)
         if step >= SETTLE and step % thin == 0:
             yield Dirichlet(a + state).draw(rng, len(state))

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import special
 
 from noisewise.model.arrays import FloatArray, Namespace
+from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family, Parameter
 from noisewise.model.priors import Beta, Prior
 
@@ -43,6 +44,9 @@ class Bernoulli(Family):
 
     def cdf(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         return np.where(x < 0, 0.0, np.where(x < 1, 1 - theta, 1.0))
+
+    def weak_prior(self, bounds: Bounds | None) -> Prior:
+        return Beta(1, 1)
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         return (rng.random((len(theta), n)) < theta).astype(float)

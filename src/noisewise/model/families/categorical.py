@@ -7,6 +7,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from noisewise.model.arrays import FloatArray, Namespace
+from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family, Parameter, StatisticKind
 from noisewise.model.priors import Dirichlet, Prior
 
@@ -98,6 +99,12 @@ class Categorical(Family):
     def cdf(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         below = np.arange(theta.shape[1]) <= np.asarray(x)[..., None]
         return np.asarray((below * theta[:, None, :]).sum(-1))
+
+    def releasable(self) -> "Categorical":
+        return Categorical(self.categories, other=self.labels[0])
+
+    def weak_prior(self, bounds: Bounds | None) -> Prior:
+        return Dirichlet([1.0] * len(self.labels))
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         edges = np.cumsum(theta, axis=1)[:, :-1]  # the last edge is 1

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from noisewise.model.arrays import FloatArray, Namespace
+from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family, IntervalMoments, Parameter
 from noisewise.model.priors import Gamma, Prior
 
@@ -60,6 +61,9 @@ class Exponential(Family):
         return IntervalMoments(
             log_q, (low + excess / rate)[:, None], (variance / rate**2)[:, None, None]
         )
+
+    def weak_prior(self, bounds: Bounds | None) -> Prior | None:
+        return None if bounds is None else Gamma(1, bounds.middle)
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         return rng.standard_exponential((len(theta), n)) / theta

@@ -8,6 +8,7 @@ from scipy import special as sp
 
 from noisewise.model import priors
 from noisewise.model.arrays import FloatArray, Namespace
+from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family, IntervalMoments, Parameter
 
 
@@ -68,6 +69,9 @@ class Gamma(Family):
         mean = self.shape / rate * np.exp(log_q[1] - log_q[0])
         second = self.shape * (self.shape + 1) / rate**2 * np.exp(log_q[2] - log_q[0])
         return IntervalMoments(log_q[0], mean[:, None], (second - mean**2)[:, None, None])
+
+    def weak_prior(self, bounds: Bounds | None) -> priors.Prior | None:
+        return None if bounds is None else priors.Gamma(1, bounds.middle / self.shape)
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         return rng.standard_gamma(self.shape, (len(theta), n)) / theta

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import special as sp
 
 from noisewise.model.arrays import FloatArray, Namespace
+from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family, IntervalMoments, Parameter
 from noisewise.model.priors import Beta, Prior
 
@@ -65,6 +66,9 @@ class Geometric(Family):
         m = high - low + 1
         mean, variance = _tilted_uniform(eta, m)
         return IntervalMoments(log_q, (low + mean)[:, None], variance[:, None, None])
+
+    def weak_prior(self, bounds: Bounds | None) -> Prior:
+        return Beta(1, 1)
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         return rng.geometric(np.broadcast_to(theta, (len(theta), n))).astype(float)

@@ -63,6 +63,11 @@ class NormalBoth(NormalFamily):
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "unknown": self.unknown}
 
+    def weak_prior(self, bounds: Bounds | None) -> priors.Prior | None:
+        if bounds is None:
+            return None
+        return priors.NormalInverseGamma(bounds.middle, 0.1, 1, (bounds.radius / 2) ** 2)
+
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         return theta[:, 0], theta[:, 1]
 
@@ -149,6 +154,9 @@ class NormalKnownVariance(NormalFamily):
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "unknown": self.unknown, "variance": self.variance}
 
+    def weak_prior(self, bounds: Bounds | None) -> priors.Prior | None:
+        return None if bounds is None else priors.Normal(bounds.middle, 2 * bounds.radius)
+
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         return theta[:, 0], np.full(len(theta), self.variance)
 
@@ -210,6 +218,9 @@ class NormalKnownMean(NormalFamily):
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "unknown": self.unknown, "mean": self.mean_}
+
+    def weak_prior(self, bounds: Bounds | None) -> priors.Prior | None:
+        return None if bounds is None else priors.InverseGamma(1, (bounds.radius / 2) ** 2)
 
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full(len(theta), self.mean_), theta[:, 0]

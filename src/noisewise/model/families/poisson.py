@@ -7,6 +7,7 @@ import numpy as np
 from scipy import special as sp
 
 from noisewise.model.arrays import FloatArray, Namespace
+from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family, IntervalMoments, Parameter
 from noisewise.model.priors import Gamma, Prior
 
@@ -55,6 +56,9 @@ class Poisson(Family):
         mean = rate * np.exp(log_q[1] - log_q[0])
         factorial = rate**2 * np.exp(log_q[2] - log_q[0])
         return IntervalMoments(log_q[0], mean[:, None], (factorial + mean - mean**2)[:, None, None])
+
+    def weak_prior(self, bounds: Bounds | None) -> Prior | None:
+        return None if bounds is None else Gamma(1, 1 / bounds.middle)
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         return rng.poisson(theta, (len(theta), n)).astype(float)

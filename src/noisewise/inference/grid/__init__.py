@@ -1,0 +1,1 @@
+"""Posteriors of one and of two parameters on grids that follow them."""

@@ -1,0 +1,219 @@
+"""Where two parameters explain a release: every theta at which both expected sums n E t^ meet y.
+
+As in `modes`, now in the plane: a table of E t^ shows the cells in which both statistics pass their
+released values, the cells are cut smaller, and from each that is left a least-squares search
+(Levenberg-Marquardt) goes to the nearest theta that explains y best. At large n each is a peak of
+its own, about normal, with a width known from the moments.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from noisewise.inference.problem import Problem
+from noisewise.model.arrays import FloatArray
+
+FIRST = np.sinh(np.linspace(-np.arcsinh(60.0), np.arcsinh(60.0), 97))
+"""Of the table: psi1, the location in units of about the bounds' radius or of the record's sd."""
+SECOND = np.linspace(-24.0, 24.0, 97)
+"""psi2, the log variance, about that of the bounds."""
+CUT = np.linspace(0, 1, 5)
+ROUNDS = 3
+"""How often a cell that may hold a peak is cut in sixteen."""
+MOST = 96
+"""Cells of a group that are looked into."""
+STEPS = 30
+"""Of the search."""
+NEAR = 3.0
+"""A cell is looked into if the statistics come this close to y, in sds."""
+EXPLAINS = 8.0
+"""A theta that leaves y further away than so many sds is no peak worth a patch."""
+APART = 3.0
+"""Peaks closer than so many of their widths are one."""
+DIFFERENCE = 1e-6
+"""Of the numerical derivative, relative to 1 + |psi|."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """A theta that explains y, in psi, and the covariance of the likelihood's peak there."""
+
+    psi: FloatArray  # (2,)
+    covariance: FloatArray  # (2, 2)
+
+    @property
+    def widths(self) -> FloatArray:
+        """The sds of psi."""
+        return np.sqrt(np.diag(self.covariance))
+
+
+def peaks(problem: Problem) -> list[list[Peak]]:
+    """The peaks of each group; none where no theta explains y, or none was found."""
+    observations = problem.observations[0]
+    if observations.dimension != 2 or observations.bounds is None:
+        return [[] for _ in range(problem.groups)]
+    second = SECOND + 2 * np.log((observations.bounds.upper - observations.bounds.lower) / 2)
+    table = _Moments(problem, FIRST, second)
+    out = []
+    for group in range(problem.groups):
+        starts = table.cells(group)
+        out.append(_distinct(*_search(problem, group, starts)) if len(starts) else [])
+    return out
+
+
+class _Moments:
+    """A table of E t^ and the sd of t^ over psi1 x psi2, of the first release."""
+
+    def __init__(self, problem: Problem, first: FloatArray, second: FloatArray) -> None:
+        self.problem, self.first, self.second = problem, first, second
+        grid = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1)
+        self.mean, self.sd = self._at(grid)
+
+    def _at(self, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
+        mean, covariance = self.problem.observations[0].moments(
+            self.problem.theta(psi.reshape(-1, 2)), "rough"
+        )
+        sd = np.sqrt(np.maximum(np.einsum("bdd->bd", covariance), 0.0))
+        return mean.reshape(psi.shape), sd.reshape(psi.shape)
+
+    def cells(self, group: int) -> FloatArray:
+        """The middles of the smallest cells in which both statistics come close to their released
+        values.
+        """
+        i, j = np.nonzero(self._close(group, self.mean, self.sd))
+        low = np.stack([self.first[i], self.second[j]], axis=1)
+        size = np.stack([np.diff(self.first)[i], np.diff(self.second)[j]], axis=1)
+        for _ in range(ROUNDS):
+            if not 0 < len(low) <= MOST:
+                break
+            psi = low[:, None, None, :] + size[:, None, None, :] * np.stack(
+                np.meshgrid(CUT, CUT, indexing="ij"), axis=-1
+            )
+            mean, sd = self._at(psi)
+            cell, i, j = np.nonzero(self._close(group, mean, sd))
+            size = size[cell] / (CUT.size - 1)
+            low = psi[cell, i, j]
+        if len(low) > MOST:  # a whole stretch of theta explains y: no peaks of their own
+            low, size = low[:: len(low) // MOST + 1], size[:: len(size) // MOST + 1]
+        return np.asarray(low + size / 2)
+
+    def _close(self, group: int, mean: FloatArray, sd: FloatArray) -> FloatArray:
+        observations = self.problem.observations[0]
+        n = max(float(observations.n[group]), 1.0)
+        slack = NEAR * (sd / np.sqrt(n) + observations.scale[group] / n)
+        corners = [
+            (slice(a, a - 1 or None), slice(b, b - 1 or None)) for a in (0, 1) for b in (0, 1)
+        ]
+        lowest = np.fmin.reduce([(mean - slack)[(..., *corner, slice(None))] for corner in corners])
+        highest = np.fmax.reduce(
+            [(mean + slack)[(..., *corner, slice(None))] for corner in corners]
+        )
+        target = observations.y[group] / n
+        return np.asarray(((lowest <= target) & (target <= highest)).all(axis=-1))
+
+
+def _search(
+    problem: Problem, group: int, psi: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """From each start to a theta that explains y best: psi, the sum of squares left, and the
+    curvature, (starts, 2, 2).
+    """
+    damping = np.full(len(psi), 1e-2)
+    miss, slopes = _residuals(problem, group, psi)
+    left = (miss**2).sum(axis=1)
+    for _ in range(STEPS):
+        curvature = np.einsum("bkj,bki->bji", slopes, slopes)
+        pull = np.einsum("bkj,bk->bj", slopes, miss)
+        stiff = curvature + damping[:, None, None] * (
+            np.eye(2) * np.einsum("bjj->bj", curvature)[:, :, None] + 1e-12 * np.eye(2)
+        )
+        step = _solve(stiff, pull)
+        step = step * np.minimum(
+            1.0, 1.0 / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300)
+        )
+        tried = np.where(np.isfinite(step), psi - step, psi)
+        new_miss, new_slopes = _residuals(problem, group, tried)
+        new_left = (new_miss**2).sum(axis=1)
+        better = new_left < left
+        damping = np.where(better, damping / 5, damping * 5)
+        if not better.any():
+            break
+        psi = np.where(better[:, None], tried, psi)
+        miss, slopes = (
+            np.where(better[:, None], new_miss, miss),
+            np.where(better[:, None, None], new_slopes, slopes),
+        )
+        settled = np.abs(left - new_left) < 1e-6 * (1 + new_left)
+        left = np.where(better, new_left, left)
+        if (settled | ~better & (damping > 1e6)).all():
+            break
+    return psi, left, np.einsum("bkj,bki->bji", slopes, slopes)
+
+
+def _residuals(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(n E t^ - y) in sds, of all releases, with their correlation taken out; and its derivative in
+    psi.
+    """
+    values, slopes = [], []
+    h = DIFFERENCE * (1 + np.abs(psi))
+    points = np.concatenate(
+        [psi, *(psi + sign * h * np.eye(2)[j] for j in (0, 1) for sign in (-1, 1))]
+    )
+    theta = problem.theta(points)
+    for observations in problem.observations:
+        n = max(float(observations.n[group]), 0.0)
+        # to search with
+        mean, covariance = observations.moments(
+            theta, "rough" if observations.rounds_records else "auto"
+        )
+        mean = np.nan_to_num(n * mean, nan=1e150, posinf=1e150, neginf=-1e150).reshape(
+            5, len(psi), -1
+        )
+        spread = n * np.nan_to_num(covariance[: len(psi)]) + np.diag(
+            2 * observations.scale[group] ** 2
+        )
+        root = np.linalg.inv(
+            np.linalg.cholesky(
+                spread
+                + np.eye(spread.shape[1])
+                * 1e-12
+                * np.trace(spread, axis1=1, axis2=2)[:, None, None]
+            )
+        )
+        values.append(np.einsum("bij,bj->bi", root, mean[0] - observations.y[group]))
+        slope = np.stack(
+            [(mean[2 + 2 * j] - mean[1 + 2 * j]) / (2 * h[:, j, None]) for j in (0, 1)], axis=-1
+        )
+        slopes.append(np.einsum("bij,bjk->bik", root, slope))
+    return np.concatenate(values, axis=1), np.concatenate(slopes, axis=1)
+
+
+def _solve(matrix: FloatArray, vector: FloatArray) -> FloatArray:
+    """2 x 2 systems by Cramer's rule; not finite where there is no solution."""
+    (a, b), (c, d) = ((matrix[:, 0, 0], matrix[:, 0, 1]), (matrix[:, 1, 0], matrix[:, 1, 1]))
+    with np.errstate(all="ignore"):
+        determinant = a * d - b * c
+        return (
+            np.stack(
+                [d * vector[:, 0] - b * vector[:, 1], a * vector[:, 1] - c * vector[:, 0]], axis=1
+            )
+            / determinant[:, None]
+        )
+
+
+def _distinct(psi: FloatArray, left: FloatArray, curvature: FloatArray) -> list[Peak]:
+    """The best of those that lie within each other's widths."""
+    found: list[Peak] = []
+    for k in np.argsort(left):
+        if not left[k] < EXPLAINS**2 + left.min() or not np.isfinite(psi[k]).all():
+            continue
+        if any(
+            (psi[k] - p.psi) @ np.linalg.pinv(p.covariance) @ (psi[k] - p.psi) < APART**2
+            for p in found
+        ):
+            continue
+        determinant = np.linalg.det(curvature[k])
+        if not determinant > 1e-20 * np.trace(curvature[k]) ** 2:
+            continue
+        found.append(Peak(psi[k], np.linalg.inv(curvature[k])))
+    return found

@@ -1,0 +1,1 @@
+"""The likelihood of noisy sums: under a normal approximation, and exact."""

@@ -1,0 +1,126 @@
+"""Exact likelihood of one noisy sum: a Fourier series of the sum's law on a window, the noise
+integrated in closed form.
+
+  p(y | theta) = (1/W) sum_k phi(w_k)^n L(w_k),   w_k = 2 pi k / W,
+phi the characteristic function of one record's t^ (under a tilt), L the noise against one harmonic.
+The window W holds the *sum*, not the noise, so the number of harmonics depends neither on n nor on
+how much the noise dwarfs the sampling. Whole-number statistics have a whole-number window and a
+finite, exact series. Noise whose own transform decays joins phi, and the window holds both.
+"""
+
+import numpy as np
+
+from noisewise.inference import effort
+from noisewise.inference.likelihood import few_records
+from noisewise.inference.likelihood.sums import Sums, Windowed, windowed
+from noisewise.inference.likelihood.tilting import power
+from noisewise.model.arrays import FloatArray, highest, turn, turn_less_one
+from noisewise.model.bounded_statistic import Law
+
+TOLERANCE = 1e-5
+"""Of the likelihood, relative."""
+OUTSIDE = 24.0
+"""The window leaves out e^-24 of the tilted sum on either side."""
+NOBODY = 1e-9
+"""Where fewer records than this are expected inside, all of the sum is in the cases of at most one
+there.
+"""
+MOST = 1 << 13
+"""Harmonics of one theta."""
+BLOCK = 8
+"""Harmonics that are added before it is asked whether they are enough."""
+CALL = 4000
+"""What a block of harmonics costs by itself, in products of a weight and a harmonic."""
+CHUNK = 1 << 14
+"""Nodes x thetas handled at once: what stays in the processor's cache."""
+
+
+def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
+    """log p(y | theta) and its relative numerical error, for a law of one statistic at each theta
+    of the batch.
+
+    The error is infinite where the law has too few nodes for the harmonics that are needed.
+    """
+    size = max(1, CHUNK // max(law.weight.shape[1], 4 * BLOCK))
+    value, error = np.empty(sums.n.size), np.empty(sums.n.size)
+    for on_lattice, alike in sums.alike():
+        # sums of about as many records need about as many harmonics
+        order = alike[np.argsort(sums.n[alike], kind="stable")]
+        for start in range(0, order.size, size):
+            rows = order[start : start + size]
+            some = windowed(law.take(rows), sums.take(rows), on_lattice, OUTSIDE)
+            value[rows], error[rows] = _log_likelihood(some, on_lattice[0])
+    return value, error
+
+
+def _log_likelihood(sums: Windowed, on_lattice: bool) -> tuple[FloatArray, FloatArray]:
+    apart = sums.apart()
+    most = sums.most[:, 0] if on_lattice else np.minimum(sums.most[:, 0], MOST)
+    if sums.nodes:
+        most = np.where((sums.n == 1) | (sums.n * sums.inside < NOBODY), 0.0, most)
+    total, rest = _series(sums, most, on_lattice)
+    if sums.nodes:  # a single record is all in the cases apart
+        total, rest = np.where(sums.n == 1, 0.0, total), np.where(sums.n == 1, 0.0, rest)
+        rest = rest * np.abs(total) / np.maximum(total + apart, 1e-300)
+    total = total + apart
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = sums.log_factor + np.log(np.maximum(total, 0.0))
+    return value, np.where(total > 0, rest, np.inf)
+
+
+def _series(sums: Windowed, most: FloatArray, finite: bool) -> tuple[FloatArray, FloatArray]:
+    """(1/W) (term(0) + 2 sum over k from 1 to `most` of term(k)), stopped on a bound for the rest;
+    and that bound, relative. A finite series has no rest beyond `most`.
+    """
+    noise, nodes, start = sums.transforms[0], sums.nodes, 0
+    width, centred = noise.width, sums.tilted.centred[:, :, 0]
+    total, rest = np.zeros(width.shape), np.full(width.shape, np.inf)
+    earlier = np.full(width.shape, np.nan)
+    rows = np.arange(width.size)
+    # Where all values share a step, |phi| is 1 again at its harmonic: then only the whole series
+    # will do.
+    steps = np.abs(np.round(centred[0] - centred[0, 0])).astype(np.int64)
+    whole = finite and bool(np.gcd.reduce(steps) > 1)
+    first = turn_less_one((2 * np.pi / width)[:, None] * centred)
+    factor, turned = 1 + first, np.zeros_like(first)
+    weight, n = sums.tilted.weight.astype(np.complex128), sums.n[:, None]
+    inside = sums.inside[:, None]
+    while True:
+        effort.spend(turned.size * BLOCK + CALL)
+        less_one = np.empty((rows.size, BLOCK), dtype=np.complex128)
+        of_nodes = np.empty_like(less_one)
+        for j in range(BLOCK):
+            np.einsum("bm,bm->b", weight, turned, out=less_one[:, j])
+            if nodes:
+                np.einsum("bm,bm->b", weight[:, :nodes], turned[:, :nodes], out=of_nodes[:, j])
+            # e^{i(k+1)x} - 1 = (e^{ikx} - 1) e^{ix} + (e^{ix} - 1), with full relative precision
+            turned *= factor
+            turned += first
+        k = np.arange(start, start + BLOCK, dtype=float)[None, :]
+        against = noise.at(2 * np.pi * k / noise.width[:, None])
+        size, phase = power(less_one, n)
+        phi = np.exp(size) * turn(phase)
+        if nodes:
+            phi -= few_records.transform(less_one, of_nodes, inside, n)
+        counted = np.where(k <= most[rows, None], np.where(k == 0, 1.0, 2.0), 0.0)
+        if finite:  # a harmonic that is its own mirror image counts once
+            counted[2 * k == width[rows, None]] = 1.0
+        total[rows] += np.einsum("bk,bk->b", counted, (phi * against).real) / width[rows]
+        start += BLOCK
+        rim = highest(np.abs(phi) * np.abs(against)) / width[rows]
+        bound = rim * 2 * np.minimum(start, most[rows] + 1)
+        if start & (start - 1) == 0:  # a power of two: what the second half of them has added
+            moved = np.abs(total[rows] - earlier[rows])
+            bound = np.where(np.isnan(moved), bound, np.minimum(bound, np.maximum(moved, 8 * rim)))
+            earlier[rows] = total[rows]
+        rest[rows] = np.minimum(rest[rows], bound / np.maximum(np.abs(total[rows]), 1e-300))
+        if finite:
+            rest[rows[start > most[rows]]] = 0.0
+        going = (start <= most[rows]) & (whole | ~(rest[rows] < TOLERANCE))
+        if not going.any():
+            return total, rest
+        if going.mean() < 0.8:
+            rows = rows[going]
+            first, factor, turned = first[going], factor[going], turned[going]
+            weight, n, inside = weight[going], n[going], inside[going]
+            noise = noise.take(np.flatnonzero(going))

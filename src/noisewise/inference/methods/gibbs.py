@@ -1,0 +1,112 @@
+"""gibbs: chains of the paper's sampler, repaired or as printed."""
+
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+import numpy as np
+
+from noisewise.errors import UnsupportedCombination
+from noisewise.inference.certificate import Certificate
+from noisewise.inference.methods import diagnostics, gibbs_sampler
+from noisewise.inference.methods.base import Method, Request
+from noisewise.inference.problem import Problem
+from noisewise.inference.solution import Solution
+from noisewise.inference.surprise import predictive_tail
+from noisewise.model.arrays import FloatArray
+
+LEAST_STEPS = 5000
+"""Of each chain after burn-in, however few draws are asked for: quantiles need them."""
+
+
+@final
+class Gibbs(Method):
+    """One release with a public n, whose noise is a normal of random variance."""
+
+    name: ClassVar[str] = "gibbs"
+    summary: ClassVar[str] = "chains of the paper's sampler, under the normal approximation"
+
+    def refusal(self, problem: Problem) -> str | None:
+        if len(problem.observations) > 1:
+            return "gibbs serves one release at a time; use method='auto' for several."
+        known = problem.observations[0]
+        if not known.public:
+            return "gibbs needs a public n; use method='auto', which sums over it."
+        if not known.shape.mixes:
+            return (
+                f"gibbs needs noise that is a normal of random variance, and {known.kind.kind} "
+                "noise is none; use method='auto'."
+            )
+        if np.any(known.n == 0):
+            return "gibbs needs at least one record; use method='auto', which gives the prior."
+        return None
+
+    def reason(self, problem: Problem) -> str:
+        return "no faster method serves this family and noise"
+
+    def solve(self, problem: Problem, request: Request) -> list[Solution]:
+        if request.chains < 1:
+            raise UnsupportedCombination(f"chains must be at least 1, got {request.chains}.")
+        return [self._one(problem, g, request) for g in range(problem.groups)]
+
+    def _one(self, problem: Problem, group: int, request: Request) -> Solution:
+        own = problem.take(np.array([group]))
+        steps = max(LEAST_STEPS, -(-request.draws // request.chains))
+        found = gibbs_sampler.chains(
+            own.observations[0],
+            own.prior_of(0),
+            request.variant,
+            request.chains,
+            steps,
+            request.generator(group),
+            progress=request.progress,
+        )
+        printed = request.variant != "joint"
+        reason = "the paper's algorithm as printed" if printed else request.reason
+        return Chains(own, found, self.name, reason)
+
+
+@dataclass(frozen=True)
+class Chains(Solution):
+    """Draws of a sampler, (steps, chains, p); a parameter of k numbers takes k columns."""
+
+    problem: Problem
+    chains: FloatArray
+    method: str
+    reason: str
+
+    def _columns(self, parameter: int) -> FloatArray:
+        sizes = [p.size for p in self.problem.family.parameters]
+        start = sum(sizes[:parameter])
+        return self.chains[:, :, start : start + sizes[parameter]].reshape(-1, sizes[parameter])
+
+    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
+        values = self._columns(parameter)
+        return values.mean(axis=0), values.std(axis=0)
+
+    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
+        return np.asarray(np.quantile(self._columns(parameter), q, axis=0))
+
+    def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
+        return np.asarray((self._columns(parameter) <= x[..., None, :]).mean(axis=-2))
+
+    def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
+        total = self.chains.shape[0] * self.chains.shape[1]
+        if size <= total:
+            rows = np.floor(np.arange(size) * total / size).astype(np.int64)
+        else:
+            rows = rng.integers(total, size=size)
+        parameters = self.problem.family.parameters
+        columns = [self._columns(j)[rows] for j in range(len(parameters))]
+        pairs = zip(columns, parameters, strict=True)
+        return [values[:, 0] if p.size == 1 else values for values, p in pairs]
+
+    def certificate(self) -> Certificate:
+        found = diagnostics.of(self.chains)
+        return Certificate(
+            self.method,
+            self.reason,
+            predictive_tail=predictive_tail(self.problem),
+            rhat=float(found.rhat.max()),
+            ess=float(found.ess.min()),
+            autocorrelation=float(found.autocorrelation.max()),
+        )

@@ -1,0 +1,53 @@
+"""What a method leaves of a posterior: one group's solution, and what many groups share."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from noisewise.inference.certificate import Certificate
+from noisewise.inference.grid.marginal import Marginal
+from noisewise.model.arrays import FloatArray
+
+
+class Batch(ABC):
+    """The solutions of many groups that were found together."""
+
+    @abstractmethod
+    def marginals(self) -> tuple[Marginal, ...]:
+        """Of each parameter, for all groups at once."""
+
+
+class Solution(ABC):
+    """One group's posterior as some method left it. Arrays are (size,) for a parameter of that
+    size.
+    """
+
+    def found_with(self) -> "tuple[Batch, int] | None":
+        """Those it was found with, and its place among them; None if it stands alone."""
+        return None
+
+    @abstractmethod
+    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and sd, (size,) each; infinite where they do not exist."""
+
+    @abstractmethod
+    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
+        """(len(q), size)."""
+
+    @abstractmethod
+    def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
+        """The probability of lying at or below x, (..., size) as x."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
+        """For each parameter (size,) or (size, k) draws, joint over parameters."""
+
+    @abstractmethod
+    def certificate(self) -> Certificate:
+        """How far to trust it."""
+
+    def curve(self, parameter: int) -> tuple[FloatArray, FloatArray] | None:
+        """theta and the density there, for a parameter of one number; None where there are only
+        draws.
+        """
+        return None
