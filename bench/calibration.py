@@ -76,6 +76,14 @@ def settings() -> list[Setting]:
                 Setting(family, prior, Bounds(*bounds, outside=outside), n, 1.0)
                 for n in (10**4, 10**5, 10**6)
             ]
+    few, several = priors.Gamma(3, 0.5), priors.Gamma(20, 0.1)  # of an n that is not public
+    for n, n_prior, epsilon in ((6, few, 2.0), (200, several, 0.5)):
+        unknown = {"n": n, "epsilon": epsilon, "n_prior": n_prior}
+        out.append(Setting(families.Bernoulli(), priors.Beta(2, 3), None, **unknown))
+        for family, prior, bounds in many[:-1]:
+            own = Bounds(*bounds, outside="clamp" if family.integer else "redact")
+            if family.integer or n > 6:  # a fraction of a second each where they are few
+                out.append(Setting(family, prior, own, **unknown))
     for k in (3, 20):
         for concentration in (2.0, 0.3):
             prior = priors.Dirichlet([concentration] * k)
@@ -115,7 +123,8 @@ def title(s: Setting) -> str:
     known = [
         f"{key} {value:g}" for key, value in s.family.describe().items() if isinstance(value, float)
     ]
-    return f"{' '.join([s.family.kind, *known])} ~ {prior}{bounds} n={s.n} eps={s.epsilon:g}"
+    n = f"n={s.n}" if s.n_prior is None else f"n about {s.n}"
+    return f"{' '.join([s.family.kind, *known])} ~ {prior}{bounds} {n} eps={s.epsilon:g}"
 
 
 def figures(u: np.ndarray) -> tuple[float, float, float]:

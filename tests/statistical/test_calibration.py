@@ -1,8 +1,8 @@
 """A thinned version of bench/calibration.py: `auto` is calibrated, and the same test sees an sd
 that is 10 % wrong.
 
-4000 trials of cheap settings. KS at 3.1e-7, z and z^2 at 1e-6 false alarm each (two-sided normal
-limits).
+4000 trials of cheap settings, 2500 where n is not public: bench/calibration.py has these with 4000.
+KS at 3.1e-7, z and z^2 at 1e-6 false alarm each (two-sided normal limits).
 """
 
 import numpy as np
@@ -80,7 +80,7 @@ def figures(u):  # type: ignore[no-untyped-def]
     ),
 )
 def test_beliefs_are_right(setting, rng) -> None:
-    for u in uniforms(setting, 4000, rng).values():
+    for u in uniforms(setting, 4000 if setting.n_prior is None else 2500, rng).values():
         ks, mean, square = figures(u)
         assert ks < 2.8
         assert mean < LIMIT
@@ -92,6 +92,8 @@ def test_a_wrong_sd_is_seen(rng) -> None:
     z = special.ndtri(np.clip(u, 1e-15, 1 - 1e-15))
     assert figures(special.ndtr(1.1 * z))[2] > LIMIT  # posterior 10 % too narrow
     assert figures(special.ndtr(z + 0.1))[1] > LIMIT  # off by a tenth of an sd
+    assert figures(special.ndtr(1.1 * z[:2500]))[2] > LIMIT
+    assert figures(special.ndtr(z[:2500] + 0.13))[1] > LIMIT
 
 
 def test_the_normal_with_both_unknown(rng) -> None:

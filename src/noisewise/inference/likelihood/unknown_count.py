@@ -13,7 +13,6 @@ the mass: their difference is smooth in n.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from noisewise.mechanism.noise import Noise
 from noisewise.model.arrays import FloatArray, IntArray
@@ -142,4 +141,8 @@ def between(row: IntArray, number: FloatArray, value: FloatArray, n: FloatArray)
 
 def log_sum(value: FloatArray, log_weight: FloatArray) -> FloatArray:
     """log of the sum over n of e^value, (batch, nodes)."""
-    return np.asarray(special.logsumexp(np.nan_to_num(value, nan=-np.inf) + log_weight, axis=1))
+    total = np.where(np.isnan(value), -np.inf, value) + log_weight
+    top = total.max(axis=1)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(np.exp(total - top[:, None]).sum(axis=1)) + top)
