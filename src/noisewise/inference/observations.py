@@ -3,7 +3,7 @@ many groups at once.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -14,14 +14,7 @@ from noisewise.inference.likelihood.sums import Sums
 from noisewise.inference.likelihood.unknown_count import Count
 from noisewise.mechanism.noise import Noise, Shape
 from noisewise.model.arrays import FloatArray, IntArray
-from noisewise.model.bounded_statistic import (
-    LATTICE_CELLS,
-    Law,
-    on_lattice,
-    record_law,
-    released_moments,
-    rounded_law,
-)
+from noisewise.model.bounded_statistic import LATTICE_CELLS, BoundedRecord
 from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family
 from noisewise.model.priors import Prior
@@ -50,12 +43,8 @@ MOST_GAP = 30.0
 class Observations:
     """Releases alike in everything but n, statistic and noise scale: one for each group."""
 
-    family: Family
-    bounds: Bounds | None
-    standardised: bool
+    record: BoundedRecord
     kind: type[Noise]
-    steps: FloatArray | None
-    """(d,): the spacing of a statistic that must be taken as a lattice; None if continuous."""
     block: int  # a sum of whole numbers is itself rounded to a multiple of this; 1 if not
     n: FloatArray  # (groups,); where it is not public, about what it is
     y: FloatArray  # (groups, d)
@@ -67,17 +56,24 @@ class Observations:
     n_prior: Prior | None = None
 
     @property
+    def family(self) -> Family:
+        """Of the records."""
+        return self.record.family
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """Of the records."""
+        return self.record.bounds
+
+    @property
     def dimension(self) -> int:
         """d, the number of statistics."""
         return int(self.y.shape[1])
 
     def take(self, rows: "slice | IntArray") -> "Observations":
         """Some of the groups."""
-        shared = (self.family, self.bounds, self.standardised, self.kind, self.steps, self.block)
         count = None if self.count is None else self.count.take(rows)
-        return Observations(
-            *shared, self.n[rows], self.y[rows], self.scale[rows], self.public, count, self.n_prior
-        )
+        return replace(self, n=self.n[rows], y=self.y[rows], scale=self.scale[rows], count=count)
 
     @property
     def shape(self) -> Shape:
@@ -87,57 +83,17 @@ class Observations:
     def noise(self, group: int = 0) -> Noise:
         """The noise of one group: on a lattice only where that is coarse."""
         scale = tuple(self.scale[group])
-        if self.kind.discrete and self.steps is not None:
-            return self.kind.make(scale, tuple(self.steps))
+        if self.kind.discrete and self.record.steps is not None:
+            return self.kind.make(scale, self.record.steps)
         return self.kind.on_numbers.make(scale)
-
-    def units(self, theta: FloatArray) -> tuple[FloatArray, Bounds | None]:
-        """theta and bounds in the coordinates of the release."""
-        if not self.standardised:
-            return theta, self.bounds
-        assert self.bounds is not None
-        return self.family.standardise(theta, self.bounds), Bounds(
-            -1, 1, outside=self.bounds.outside
-        )
-
-    def moments(self, theta: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
-        """Mean and covariance of one record's t^."""
-        # thetas far out, where nothing is representable: NaN counts as impossible
-        with np.errstate(all="ignore"):
-            if self.rounds_records and method != "rough":
-                return self._rounded_moments(theta)
-            return released_moments(self.family, *self.units(theta), method)
-
-    @property
-    def rounds_records(self) -> bool:
-        """Whether every record's statistic was rounded to a lattice so coarse that it matters."""
-        return self.steps is not None and not self.family.integer
-
-    def _rounded_law(self, theta: FloatArray) -> Law:
-        assert self.steps is not None
-        own, bounds = self.units(theta)
-        assert bounds is not None
-        return rounded_law(self.family, own, bounds, self.steps)
-
-    def _rounded_moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        assert self.steps is not None
-        means, covariances = [], []
-        for start in range(0, len(theta), PIECE // 8):
-            law = self._rounded_law(theta[start : start + PIECE // 8])
-            value = law.value * self.steps
-            mean = np.einsum("bm,bmd->bd", law.weight, value)
-            away = value - mean[:, None, :]
-            means.append(mean)
-            covariances.append(np.einsum("bm,bmd,bme->bde", law.weight, away, away))
-        return np.concatenate(means), np.concatenate(covariances)
 
     def collapsed(self, theta: FloatArray, group: IntArray) -> FloatArray:
         """log p(y | theta) under the normal approximation; theta (batch, p), group (batch,)."""
         if self.n.size > 1 and theta.shape[1] == 1:  # the moments at a theta serve every group
             own, first = np.unique(theta[:, 0], return_inverse=True)
-            mean, covariance = (moment[first] for moment in self.moments(own[:, None]))
+            mean, covariance = (moment[first] for moment in self.record.moments(own[:, None]))
         else:
-            mean, covariance = self.moments(theta)
+            mean, covariance = self.record.moments(theta)
         if self.count is not None:
             return self._summed(mean, covariance, group)[0]
         n = self.n[group]
@@ -199,7 +155,7 @@ class Observations:
         """
         if self.shape.closed_form or self.dimension == 1:
             return self.collapsed(theta, group)
-        mean, covariance = self.moments(theta, "rough")
+        mean, covariance = self.record.moments(theta, "rough")
         variance = np.maximum(np.einsum("bdd->bd", covariance), 0.0)
         log_weight = None
         n = self.n[group][:, None]
@@ -229,7 +185,7 @@ class Observations:
         slack = np.ones(len(theta)) if slack is None else slack
         if self.count is None:
             return self._exact_given(theta, group, self.n[group], slack, least_order)
-        mean, covariance = self.moments(theta)
+        mean, covariance = self.record.moments(theta)
         _, n, log_weight, base = self._summed(mean, covariance, group)
         row, number = unknown_count.anchors(n, np.nan_to_num(base, nan=-np.inf) + log_weight)
         value, rest = self._exact_given(theta[row], group[row], number, slack[row], least_order)
@@ -269,7 +225,7 @@ class Observations:
                 )
             todo = (
                 later
-                if self.steps is not None
+                if self.record.steps is not None
                 else np.concatenate([now[error[now] > tolerance[now]], later])
             )
             if todo.size == 0:
@@ -282,8 +238,8 @@ class Observations:
         """The normal approximation, which is no approximation where many records fall anywhere but
         in one place.
         """
-        mean, covariance = self.moments(theta)
-        t = _statistics_over(self.family, *self.units(theta[:1])[1:])
+        mean, covariance = self.record.moments(theta)
+        t = _statistics_over(self.family, self.record.units(theta[:1])[1])
         spread = np.einsum("bdd->bd", covariance) / np.maximum(np.abs(t).max(axis=0), 1e-300) ** 2
         with np.errstate(all="ignore"):
             error = np.minimum(1 / np.sqrt(n[:, None] * spread).min(axis=1), 1.0)
@@ -292,13 +248,9 @@ class Observations:
     def _exact(
         self, theta: FloatArray, group: IntArray, n: FloatArray, order: int, tolerance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        unit = np.ones(self.dimension) if self.steps is None else self.steps
-        if self.rounds_records:
-            law = self._rounded_law(theta)
-        else:
-            law = record_law(self.family, *self.units(theta), order)
-            law = law if self.steps is None else on_lattice(law, unit)
-        lattice, discrete = self.steps is not None, self.kind.discrete
+        law = self.record.law(theta, order)
+        unit = np.array(self.record.steps or (1.0,) * self.dimension)
+        lattice, discrete = self.record.steps is not None, self.kind.discrete
         y, scale = self.y[group] / unit, self.scale[group] / unit
         sums = Sums(n, y, scale, self.shape, lattice, discrete, self.block)
         if self.dimension == 1:
@@ -324,11 +276,14 @@ def gather(releases: Sequence[Release], n_prior: Prior | None = None) -> Observa
                 f"the statistic {y[off][0]:g} is no multiple of the noise's step {spacing[0]:g}: "
                 "no release is so; check it."
             )
-    standardised = first.coordinates == "standardised"
-    block = _block(first)
-    count = _count(releases, n_prior)
-    shared = (first.family, first.bounds, standardised, type(first.noise), steps, block)
-    return Observations(*shared, n, y, scale, first.n is not None, count, n_prior)
+    record = BoundedRecord(
+        first.family,
+        first.bounds,
+        first.coordinates == "standardised",
+        None if steps is None else tuple(steps.tolist()),
+    )
+    kind, block, count = type(first.noise), _block(first), _count(releases, n_prior)
+    return Observations(record, kind, block, n, y, scale, first.n is not None, count, n_prior)
 
 
 def _about(release: Release) -> float:

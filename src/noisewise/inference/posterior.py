@@ -15,8 +15,6 @@ from noisewise.inference.solution import Solution
 from noisewise.model.arrays import FloatArray
 from noisewise.model.family import Family
 
-QUANTILES = (0.05, 0.5, 0.95)
-
 
 class Posterior:
     """The posterior of a family's parameters given a release. Draws are made when first
@@ -96,18 +94,13 @@ class Posterior:
     def summary(self) -> "Summary":
         """One row for each number: name, mean, sd, and the 5, 50 and 95 % quantiles."""
         rows = []
-        for name in self.names:
-            size = self._size_of(name)
-            mean, sd = np.atleast_1d(self.mean(name)), np.atleast_1d(self.sd(name))
-            q = np.reshape(self.quantile(name, QUANTILES), (3, size))
-            labels = getattr(self.family, "labels", range(size))
-            for j in range(size):
-                title = name if size == 1 else f"{name}[{labels[j]}]"
-                values = (mean[j], sd[j], *q[:, j])
-                rows.append(
-                    {"name": title}
-                    | {k: existing(v) for k, v in zip(Summary.COLUMNS, values, strict=True)}
-                )
+        for parameter, name in enumerate(self.names):
+            figures = self.solution.summary(parameter)
+            labels = getattr(self.family, "labels", range(len(figures)))
+            for j, values in enumerate(figures):
+                title = name if len(figures) == 1 else f"{name}[{labels[j]}]"
+                columns = zip(Summary.COLUMNS, map(existing, values), strict=True)
+                rows.append({"name": title} | dict(columns))
         return Summary(rows)
 
     @cached_property

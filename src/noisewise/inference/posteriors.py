@@ -6,7 +6,7 @@ from typing import Any, overload
 import numpy as np
 
 from noisewise.artifact import Release
-from noisewise.inference.posterior import QUANTILES, Posterior, Summary, existing
+from noisewise.inference.posterior import Posterior, Summary, existing
 from noisewise.inference.solution import Batch
 from noisewise.model.arrays import FloatArray
 
@@ -93,10 +93,7 @@ class Posteriors(Sequence[Posterior]):
         """Summaries of posteriors that were found together, computed together."""
         out: dict[int, list[dict[str, Any]]] = {}
         for batch, members, places in self._batches():
-            columns = []
-            for marginal in () if batch is None else batch.marginals():
-                mean, sd = marginal.moments
-                columns.append(np.column_stack([mean, sd, marginal.quantile(np.array(QUANTILES))]))
+            columns = [] if batch is None else [one.summary for one in batch.marginals()]
             for index, place in zip(members, places, strict=True) if columns else ():
                 names = self._posteriors[index].names
                 rows = (

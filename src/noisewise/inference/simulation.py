@@ -12,7 +12,6 @@ from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounded_statistic import (
     bounded_statistic,
     interval,
-    on_lattice,
     record_law,
 )
 from noisewise.model.families.bernoulli import Bernoulli
@@ -50,11 +49,8 @@ def sums(
     for rows, draw in ((np.flatnonzero(few), _one_by_one), (np.flatnonzero(~few), _together)):
         if rows.size:
             out[rows] = draw(observations, theta[rows], n[rows], rng)
-    return (
-        out
-        if observations.steps is None
-        else np.round(out / observations.steps) * observations.steps
-    )
+    steps = observations.record.steps
+    return out if steps is None else np.round(out / np.array(steps)) * np.array(steps)
 
 
 def with_noise(
@@ -124,15 +120,15 @@ def _one_by_one(
     observations: Observations, theta: FloatArray, n: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     family = observations.family
-    own, bounds = observations.units(theta)
+    own, bounds = observations.record.units(theta)
     try:
         x = family.simulate(rng, own, int(n.max()))
     except (UnsupportedCombination, ValueError):  # the family has no sampler, or theta is beyond it
         return _together(observations, theta, n, rng)
     there = np.arange(x.shape[1]) < n[:, None]
     value = bounded_statistic(family, bounds, x)
-    if observations.steps is not None:
-        value = np.floor(value / observations.steps + 0.5) * observations.steps
+    if observations.record.steps is not None:
+        value = np.floor(value / observations.record.steps + 0.5) * observations.record.steps
     return np.asarray(np.where(there[:, :, None], value, 0.0).sum(axis=1))
 
 
@@ -141,16 +137,12 @@ def _together(
 ) -> FloatArray:
     """How many lie inside the bounds and at either of them, then the sum of those inside."""
     family = observations.family
-    own, bounds = observations.units(theta)
+    own, bounds = observations.record.units(theta)
     low, high = interval(family, bounds)
     if family.integer and high - low > WIDE:
         return _normal(observations, theta, n, rng)
     law = record_law(family, own, bounds, ORDER)
-    points = (
-        law.value
-        if observations.steps is None
-        else on_lattice(law, observations.steps).value * observations.steps
-    )
+    points = law.value
     nodes = law.weight.shape[1] - law.atoms
     value, weight = points[:, :nodes], law.weight[:, :nodes]
     inside = weight.sum(axis=1)
@@ -218,7 +210,7 @@ def _normal(
 ) -> FloatArray:
     """Whole numbers without end: normal inside the bounds, given how many lie there."""
     family = observations.family
-    own, bounds = observations.units(theta)
+    own, bounds = observations.record.units(theta)
     low, high = interval(family, bounds)
     moments = interval_moments(family, own, low, high)
     inside = np.exp(moments.log_probability)

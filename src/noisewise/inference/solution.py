@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from noisewise.inference.certificate import Certificate
-from noisewise.inference.grid.marginal import Marginal
+from noisewise.inference.grid.marginal import QUANTILES, Marginal
 from noisewise.model.arrays import FloatArray
 
 
@@ -33,6 +33,11 @@ class Solution(ABC):
     @abstractmethod
     def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
         """(len(q), size)."""
+
+    def summary(self, parameter: int) -> FloatArray:
+        """Mean, sd and the quantiles of a summary, (size, 5)."""
+        quantiles = self.quantile(parameter, np.array(QUANTILES))
+        return np.column_stack([*self.moments(parameter), quantiles.T])
 
     @abstractmethod
     def cdf(self, parameter: int, x: FloatArray) -> FloatArray:

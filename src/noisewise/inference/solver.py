@@ -10,7 +10,6 @@ import numpy as np
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference import effort, methods
 from noisewise.inference.methods.base import Method, Request, Unsolved
-from noisewise.inference.posterior import QUANTILES
 from noisewise.inference.problem import Problem
 from noisewise.inference.solution import Solution
 from noisewise.model.arrays import IntArray
@@ -114,6 +113,6 @@ def _sound(solutions: Sequence[Solution], problem: Problem) -> list[bool]:
         ]
     good = np.ones(len(solutions), dtype=bool)
     for marginal in found[0].marginals():
-        good &= np.isfinite(marginal.quantile(np.array(QUANTILES))).all(axis=1)
-        good &= ~np.isnan(np.stack(marginal.moments)).any(axis=0)
+        good &= np.isfinite(marginal.summary[:, 2:]).all(axis=1)
+        good &= ~np.isnan(marginal.summary[:, :2]).any(axis=1)
     return [bool(x) for x in good]

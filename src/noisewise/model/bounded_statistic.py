@@ -19,6 +19,8 @@ LATTICE_CELLS = 4096
 """Records are rounded to their lattice here too if it has at most this many points; a finer one is
 no different from none.
 """
+LAWS = 1 << 10
+"""Thetas whose rounded laws are held at once."""
 PIECES = 1 << 15
 """Where a rounded statistic changes is looked for in so many parts of the bounds."""
 CANCELLED = 1e-9
@@ -196,7 +198,7 @@ def released_moments(
     """
     if bounds is None:
         return family.mean(theta), family.covariance(theta)
-    inside = interval_moments(family, theta, bounds.lower, bounds.upper, method)
+    inside = interval_moments(family, theta, bounds.lower, bounds.upper, method, NOTHING)
     q = np.exp(inside.log_probability)[:, None]
     mean, spread = inside.mean, np.zeros_like(inside.covariance)
     # Centred at the mean inside, so that nothing cancels where nearly all records lie there.
@@ -260,3 +262,59 @@ def _above(family: Family, bounds: Bounds) -> tuple[tuple[float, float] | None, 
 
 def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
     return a[:, :, None] * b[:, None, :]
+
+
+@dataclass(frozen=True)
+class BoundedRecord:
+    """One record's t^ as it is released: of which family, within which bounds, in which coordinates
+    and on which lattice.
+    """
+
+    family: Family
+    bounds: Bounds | None
+    standardised: bool = False
+    steps: tuple[float, ...] | None = None
+    """The spacing of statistics that must be taken as a lattice; None if that is too fine to
+    matter.
+    """
+
+    @property
+    def rounds(self) -> bool:
+        """Whether its statistic is rounded to a lattice so coarse that it matters."""
+        return self.steps is not None and not self.family.integer
+
+    def units(self, theta: FloatArray) -> tuple[FloatArray, Bounds | None]:
+        """theta and bounds in the coordinates of the release."""
+        if not self.standardised:
+            return theta, self.bounds
+        assert self.bounds is not None
+        own = Bounds(-1, 1, outside=self.bounds.outside)
+        return self.family.standardise(theta, self.bounds), own
+
+    def moments(self, theta: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
+        """Mean (batch, d) and covariance (batch, d, d); `rough` is to search with."""
+        # thetas far out, where nothing is representable: NaN counts as impossible
+        with np.errstate(all="ignore"):
+            if not self.rounds or method == "rough":
+                return released_moments(self.family, *self.units(theta), method)
+            parts = range(0, len(theta), LAWS)
+            found = [self._rounded_moments(theta[start : start + LAWS]) for start in parts]
+            means, covariances = zip(*found, strict=True)
+            return np.concatenate(means), np.concatenate(covariances)
+
+    def _rounded_moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+        law = self.law(theta)
+        value = law.value * np.array(self.steps)
+        mean = np.einsum("bm,bmd->bd", law.weight, value)
+        away = value - mean[:, None, :]
+        return mean, np.einsum("bm,bmd,bme->bde", law.weight, away, away)
+
+    def law(self, theta: FloatArray, order: int = 32) -> Law:
+        """Its law, in steps where it is on a lattice."""
+        own, bounds = self.units(theta)
+        if self.steps is None:
+            return record_law(self.family, own, bounds, order)
+        if self.rounds:
+            assert bounds is not None
+            return rounded_law(self.family, own, bounds, np.array(self.steps))
+        return on_lattice(record_law(self.family, own, bounds, order), np.array(self.steps))

@@ -111,8 +111,10 @@ class Family(ABC):
 
     def statistics(self, x: Any) -> FloatArray:
         """t(x) as numbers, on a last axis of d."""
-        columns = [np.asarray(column, dtype=float) for column in self.statistic(np.asarray(x), np)]
-        return np.stack(np.broadcast_arrays(*columns), axis=-1)
+        columns = self.statistic(np.asarray(x), np)
+        if len(columns) == 1:
+            return np.asarray(columns[0], dtype=float)[..., None]
+        return np.stack(np.broadcast_arrays(*columns), axis=-1).astype(float, copy=False)
 
     # What inference needs.
 

@@ -2,6 +2,8 @@
 automatic differentiation or quadrature.
 """
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,12 +21,18 @@ takes over.
 
 
 def interval_moments(
-    family: Family, theta: FloatArray, lower: float, upper: float, method: str = "auto"
+    family: Family,
+    theta: FloatArray,
+    lower: float,
+    upper: float,
+    method: str = "auto",
+    least: float = -np.inf,
 ) -> IntervalMoments:
     """Moments of t(x) given lower <= x <= upper by `method`: closed, autodiff, quadrature, or auto:
     closed where it is accurate.
 
-    `rough` is closed wherever that exists, NaN where it fails: to search with, not to report.
+    `rough` is closed wherever that exists, NaN where it fails: to search with, not to report. Where
+    the log probability of the interval is below `least`, auto gives some value in its range.
     """
     if method == "autodiff":
         return autodiff.interval_moments(family, theta, lower, upper)
@@ -51,12 +59,14 @@ def interval_moments(
     if method == "rough":
         closed.mean[~((share > GARBAGE) & possible).all(axis=1)] = np.nan
         return closed
-    good = (np.isfinite(closed.log_probability) & ((share > CANCELLED) & possible).all(axis=1))[
-        :, None
-    ]
-    if good.all():
+    exact = ((share > CANCELLED) & possible).all(axis=1)
+    rare = closed.log_probability < least
+    if rare.any():
+        lost = rare & ~exact
+        closed.mean[lost], closed.covariance[lost] = _range(family, lower, upper)[0], 0.0
+    redo = ~(np.isfinite(closed.log_probability) & exact) & ~rare
+    if not redo.any():
         return closed
-    redo = ~good[:, 0]
     again = quadrature.interval_moments(family, theta[redo], lower, upper)
     for name in ("log_probability", "mean", "covariance"):
         getattr(closed, name)[redo] = getattr(again, name)
@@ -71,9 +81,16 @@ def _possible(
     """
     if not np.isfinite(upper - lower):
         return np.isfinite(mean) & np.isfinite(variance)
+    low, high = _range(family, lower, upper)
     with np.errstate(all="ignore"):
-        t = family.statistics(np.linspace(lower, upper, 129)).T
-        low, high = np.nanmin(t, axis=1), np.nanmax(t, axis=1)
         slack = 1e-9 * (high - low) + 1e-12 * np.maximum(np.abs(low), np.abs(high))
         within = (mean >= low - slack) & (mean <= high + slack)
         return np.asarray(within & (variance <= (high - low) ** 2 / 4 * (1 + 1e-6) + slack**2))
+
+
+@lru_cache(maxsize=256)
+def _range(family: Family, lower: float, upper: float) -> tuple[FloatArray, FloatArray]:
+    """The least and the greatest of each statistic over the interval, (d,) each."""
+    with np.errstate(all="ignore"):
+        t = family.statistics(np.linspace(lower, upper, 129))
+    return np.nanmin(t, axis=0), np.nanmax(t, axis=0)

@@ -73,10 +73,7 @@ def interval_moments(
     top = at.log_weight.max(axis=1, keepdims=True)
     weight = np.exp(at.log_weight - top)
     total = weight.sum(axis=1)
-    # (batch, m, d)
-    t = np.stack(
-        [np.asarray(column, dtype=float) for column in family.statistic(at.x, np)], axis=-1
-    )
+    t = family.statistics(at.x)  # (batch, m, d)
     probability = weight / total[:, None]
     mean = np.einsum("bm,bmd->bd", probability, t)
     centred = t - mean[:, None, :]

@@ -12,6 +12,8 @@ from noisewise.inference.grid.coordinates import Axis
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.families.exponential import truncated_unit_exponential
 
+QUANTILES = (0.05, 0.5, 0.95)
+"""Those that every summary states."""
 PARTS = 8
 """Each cell of the grid is cut in this many; the log density is a cubic across the cell and
 straight on each part.
@@ -197,6 +199,11 @@ class Marginal:
             )
             out = out + (sign**power) * found
         return np.nan_to_num(out, nan=np.inf, posinf=np.inf, neginf=np.inf)
+
+    @cached_property
+    def summary(self) -> FloatArray:
+        """Mean, sd and the quantiles of a summary, (groups, 5)."""
+        return np.column_stack([*self.moments, self.quantile(np.array(QUANTILES))])
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles of theta, (groups, len(q))."""

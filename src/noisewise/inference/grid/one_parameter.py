@@ -20,7 +20,10 @@ from noisewise.model.arrays import FloatArray, IntArray
 
 BoolArray = NDArray[np.bool_]
 
-COUNTS = (5, 9, 17, 33, 65)
+COUNTS = (9, 17, 33, 65)
+"""Chebyshev points of a stretch at which the exact likelihood is evaluated; every other of them are
+those of the count before, or 5.
+"""
 RANGE = 9.0
 """The difference is interpolated where the posterior is above e^-9 of its peak, and held constant
 beyond.
@@ -152,16 +155,14 @@ def _interpolated(
         )
         if count == COUNTS[0]:
             ends = posterior.reshape(at.shape)[:, [0, -1]].T
-        settled = failed[todo].copy()
-        if count > COUNTS[0]:
-            miss = np.zeros(todo.size)
-            off = np.abs(fine - _polynomial(gap[:, ::2], held, t)) * np.exp(
-                value[rows] - best[grid.group[rows]]
-            )
-            np.maximum.at(miss, held, off)
-            settled |= miss < AGREE
-            # Convergence is geometric: the finer one errs about as the square.
-            np.maximum.at(error, stretches.group[todo[settled]], miss[settled] ** 1.5)
+        miss = np.zeros(todo.size)
+        off = np.abs(fine - _polynomial(gap[:, ::2], held, t)) * np.exp(
+            value[rows] - best[grid.group[rows]]
+        )
+        np.maximum.at(miss, held, off)
+        settled = failed[todo] | (miss < AGREE)
+        # Convergence is geometric: the finer one errs about as the square.
+        np.maximum.at(error, stretches.group[todo[settled]], miss[settled] ** 1.5)
         known, todo = gap[~settled], todo[~settled]
         if todo.size == 0:
             break

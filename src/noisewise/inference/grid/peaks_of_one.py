@@ -7,12 +7,15 @@ show its shape, finds them all.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
+from noisewise.inference.grid.coordinates import Axis
 from noisewise.inference.observations import Observations
 from noisewise.inference.problem import Problem
 from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.bounded_statistic import BoundedRecord
 
 FIRST_POINTS = 257
 """Of the table, spread over the whole range of psi; it is refined where E t^ changes."""
@@ -46,7 +49,7 @@ def starts(problem: Problem, psi: FloatArray) -> list[FloatArray]:
     peaks: list[list[FloatArray]] = [[] for _ in psi]
     for observations in problem.observations:
         if observations.dimension == 1 and observations.bounds is not None:
-            _gather(problem, observations, psi, peaks)
+            _gather(observations, psi, peaks)
     low, high = problem.axes[0].range
     return [
         row if not extra else np.unique(np.clip(np.concatenate([row, *extra]), low, high))
@@ -54,10 +57,8 @@ def starts(problem: Problem, psi: FloatArray) -> list[FloatArray]:
     ]
 
 
-def _gather(
-    problem: Problem, observations: Observations, psi: FloatArray, peaks: list[list[FloatArray]]
-) -> None:
-    table = _tabulate(problem, observations, psi)
+def _gather(observations: Observations, psi: FloatArray, peaks: list[list[FloatArray]]) -> None:
+    table = _tabulate(observations.record, float(psi.min()), float(psi.max()))
     for n in _numbers_of_records(observations):
         target = np.divide(observations.y[:, 0], n, out=np.full(n.shape, np.nan), where=n > 0)
         group, left = _brackets(table, target)
@@ -65,7 +66,7 @@ def _gather(
         group, left = group[several[group]], left[several[group]]
         if group.size == 0:
             continue
-        at, slope = _crossings(problem, observations, table, group, left, target[group])
+        at, slope = _crossings(observations, table, group, left, target[group])
         spread = (
             np.sqrt(n[group] * np.interp(at, table.psi, table.variance))
             + observations.scale[group, 0]
@@ -87,15 +88,14 @@ def _numbers_of_records(observations: Observations) -> list[FloatArray]:
     ]
 
 
-def _tabulate(problem: Problem, observations: Observations, psi: FloatArray) -> _Table:
-    axis = problem.axes[0]
-    low, high = float(psi.min()), float(psi.max())
-    at = np.unique(np.concatenate([np.linspace(low, high, FIRST_POINTS), psi[0], psi[-1]]))
+@lru_cache(maxsize=64)
+def _tabulate(record: BoundedRecord, low: float, high: float) -> _Table:
+    """It depends on no release, and serves every call that asks the same."""
+    axis = Axis.of(record.family.parameters[0])
+    at = np.linspace(low, high, FIRST_POINTS)
     if np.isinf(axis.lower) and np.isinf(axis.upper):
-        at = np.unique(
-            np.concatenate([at, np.clip(_about_bounds(problem, observations), low, high)])
-        )
-    mean, variance = _moments(problem, observations, at)
+        at = np.unique(np.concatenate([at, np.clip(_about_bounds(record), low, high)]))
+    mean, variance = _moments(record, at)
     for _ in range(ROUNDS):
         known = mean[np.isfinite(mean)]
         span = np.ptp(known) if known.size else 0.0
@@ -108,7 +108,7 @@ def _tabulate(problem: Problem, observations: Observations, psi: FloatArray) -> 
         if rough.size == 0 or at.size + rough.size > MOST:
             break
         middle = (at[rough] + at[rough + 1]) / 2
-        more = _moments(problem, observations, middle)
+        more = _moments(record, middle)
         at, mean, variance = (
             np.insert(old, rough + 1, new)
             for old, new in zip((at, mean, variance), (middle, *more), strict=True)
@@ -116,26 +116,24 @@ def _tabulate(problem: Problem, observations: Observations, psi: FloatArray) -> 
     return _Table(at, mean, variance)
 
 
-def _about_bounds(problem: Problem, observations: Observations) -> FloatArray:
+def _about_bounds(record: BoundedRecord) -> FloatArray:
     """Locations at which records fall within the bounds, or just outside."""
-    bounds = observations.bounds
+    bounds = record.bounds
     assert bounds is not None
     width = bounds.upper - bounds.lower
     inside = np.linspace(bounds.lower - 3 * width, bounds.upper + 3 * width, 197)
-    sd = float(
-        np.sqrt(
-            np.abs(
-                problem.family.covariance(np.array([[(bounds.lower + bounds.upper) / 2]]))[0, 0, 0]
-            )
-        )
-    )
+    variance = record.family.covariance(np.array([[bounds.middle]]))[0, 0, 0]
+    sd = float(np.sqrt(np.abs(variance)))
     return np.concatenate([inside, bounds.lower + sd * MARGIN, bounds.upper + sd * MARGIN])
 
 
-def _moments(
-    problem: Problem, observations: Observations, psi: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    mean, covariance = observations.moments(problem.theta(psi))
+def _moments(record: BoundedRecord, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
+    theta = Axis.of(record.family.parameters[0]).theta(psi)[:, None]
+    # to search with; what is rounded coarsely has other moments
+    mean, covariance = record.moments(theta, "auto" if record.rounds else "rough")
+    lost = np.flatnonzero(~np.isfinite(mean[:, 0]))
+    if lost.size:
+        mean[lost], covariance[lost] = record.moments(theta[lost])
     return mean[:, 0], np.maximum(np.nan_to_num(covariance[:, 0, 0]), 0.0)
 
 
@@ -154,7 +152,6 @@ def _brackets(table: _Table, target: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def _crossings(
-    problem: Problem,
     observations: Observations,
     table: _Table,
     group: IntArray,
@@ -174,7 +171,7 @@ def _crossings(
     for step in range(STEPS):
         if going.size == 0:
             break
-        mean, variance = _moments(problem, observations, at[going])
+        mean, variance = _moments(observations.record, at[going])
         f = mean - target[going]
         near = np.abs(f) * n[going] < CLOSE * (
             np.sqrt(n[going] * variance) + observations.scale[group[going], 0]

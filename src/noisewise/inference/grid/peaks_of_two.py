@@ -70,7 +70,7 @@ class _Moments:
         self.mean, self.sd = self._at(grid)
 
     def _at(self, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
-        mean, covariance = self.problem.observations[0].moments(
+        mean, covariance = self.problem.observations[0].record.moments(
             self.problem.theta(psi.reshape(-1, 2)), "rough"
         )
         sd = np.sqrt(np.maximum(np.einsum("bdd->bd", covariance), 0.0))
@@ -163,8 +163,8 @@ def _residuals(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArra
     for observations in problem.observations:
         n = max(float(observations.n[group]), 0.0)
         # to search with
-        mean, covariance = observations.moments(
-            theta, "rough" if observations.rounds_records else "auto"
+        mean, covariance = observations.record.moments(
+            theta, "rough" if observations.record.rounds else "auto"
         )
         mean = np.nan_to_num(n * mean, nan=1e150, posinf=1e150, neginf=-1e150).reshape(
             5, len(psi), -1

@@ -136,7 +136,7 @@ class Model:
         """Mean and covariance of the sums over records below, within and above the
         bounds (RS-CLT).
         """
-        own, bounds = self.observations.units(theta)
+        own, bounds = self.observations.record.units(theta)
         assert bounds is not None
         low, high = self.observations.family.support
         out = []
@@ -157,7 +157,7 @@ class Model:
         return out
 
     def _moments(self, theta: FloatArray) -> tuple[FloatArray, ...]:
-        own, bounds = self.observations.units(theta)
+        own, bounds = self.observations.record.units(theta)
         family, n = self.observations.family, self.n
         if bounds is None:
             mean, covariance = n * family.mean(own), n * family.covariance(own)
@@ -173,7 +173,7 @@ class Model:
 
     def _plain(self, full: FloatArray) -> FloatArray:
         """The sums of x and x^2 from those of u = (x - c)/r and u^2."""
-        if not self.observations.standardised:
+        if not self.observations.record.standardised:
             return full
         bounds = self.observations.bounds
         assert bounds is not None

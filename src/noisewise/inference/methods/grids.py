@@ -176,6 +176,8 @@ class OneParameter(Solution):
 
     @cached_property
     def _marginal(self) -> Marginal:
+        if self.batch.problem.groups == 1:
+            return self.batch.marginals()[0]
         one = self.batch.problem.take(np.array([self.group]))
         grid = _only(self.batch.curves.grid, self.group)
         return Marginal.of(grid, one.axes[0], self.batch.decay[self.group, None], one.tail_index(0))
@@ -185,6 +187,9 @@ class OneParameter(Solution):
 
     def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
         return self._marginal.quantile(q).T
+
+    def summary(self, parameter: int) -> FloatArray:
+        return self._marginal.summary
 
     def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
         return self._marginal.cdf(x.reshape(1, -1)).reshape(x.shape)
@@ -243,7 +248,7 @@ class TwoParameterBatch(Batch):
         return two_parameters.margins(self.patches[group], self.problem.centre, self.stretch)
 
     @cached_property
-    def _marginals(self) -> tuple[Marginal, Marginal]:
+    def _marginals(self) -> tuple[Marginal, ...]:
         axes, pairs = self.problem.axes, [self.margins(g) for g in range(len(self.patches))]
         first, second = (_joined([pair[j] for pair in pairs]) for j in (0, 1))
         index = [self.problem.tail_index(j) for j in (0, 1)]
@@ -277,7 +282,9 @@ class TwoParameters(Solution):
         return np.asarray(weight / weight.sum())
 
     @cached_property
-    def _marginals(self) -> tuple[Marginal, Marginal]:
+    def _marginals(self) -> tuple[Marginal, ...]:
+        if self.batch.problem.groups == 1:
+            return self.batch.marginals()
         one = self.batch.problem.take(np.array([self.group]))
         margins = self.batch.margins(self.group)
         first, second = (
@@ -290,6 +297,9 @@ class TwoParameters(Solution):
 
     def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
         return self._marginals[parameter].quantile(q).T
+
+    def summary(self, parameter: int) -> FloatArray:
+        return self._marginals[parameter].summary
 
     def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
         return self._marginals[parameter].cdf(x.reshape(1, -1)).reshape(x.shape)

@@ -53,7 +53,7 @@ def naive_update(known: Observations, prior: Prior, group: int = 0) -> Prior:
         y = np.maximum(y, 0.0)
         y *= n / y.sum() if y.sum() > 0 else 0.0
         return family.update(prior, y if y.sum() > 0 else np.full(y.shape, n / y.shape[1]), n)
-    if known.standardised:
+    if known.record.standardised:
         assert bounds is not None
         c, r = (bounds.lower + bounds.upper) / 2, (bounds.upper - bounds.lower) / 2
         s1 = np.clip(y[:, 0], -n, n)
