@@ -115,15 +115,13 @@ class Problem:
         There the likelihood is constant, so that the posterior falls as fast. Read off where theta
         has digits to spare.
         """
-        group = np.arange(self.groups)
-        ends = []
-        for end, inward in zip(self.axes[0].range, (1.0, -1.0), strict=True):
-            near, far = (
-                self.log_prior(np.full(self.groups, end + inward * away), group)
-                for away in DECAY_READ_AT
-            )
-            ends.append((far - near) / (DECAY_READ_AT[1] - DECAY_READ_AT[0]))
-        return np.nan_to_num(np.stack(ends, axis=1), nan=0.0, posinf=0.0, neginf=0.0)
+        low, high = self.axes[0].range
+        near, far = DECAY_READ_AT
+        at = np.array([low + near, low + far, high - near, high - far])
+        group = np.repeat(np.arange(self.groups), at.size)
+        value = self.log_prior(np.tile(at, self.groups), group).reshape(self.groups, at.size)
+        decay = (value[:, 1::2] - value[:, ::2]) / (far - near)
+        return np.nan_to_num(decay, nan=0.0, posinf=0.0, neginf=0.0)
 
     def tail_index(self, parameter: int) -> FloatArray | None:
         """The power with which the prior of a parameter falls far out, (groups,); there the

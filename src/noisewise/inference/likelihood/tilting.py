@@ -15,9 +15,9 @@ from noisewise.model.arrays import ComplexArray, FloatArray, IntArray, highest
 
 CHUNK = 256
 """Thetas of two statistics whose tilt is sought together: what stays in the processor's cache."""
-_STEPS = (0.3, 1.0, 3.0, 8.0)
+_STEPS = np.array([0.3, 1.0, 3.0, 8.0])
 """Slopes, in inverse sds, at which Chernoff's bound of a sum's reach is computed,"""
-_RARE_STEPS = (1.0, 3.0, 8.0, 20.0, 50.0)
+_RARE_STEPS = np.array([1.0, 3.0, 8.0, 20.0, 50.0])
 """and, where these leave it more than _LOOSE sds, in inverse largest values of one record."""
 _LOOSE = 40.0
 
@@ -199,30 +199,39 @@ def window(
     at a few slopes.
     """
     spread = np.einsum("bm,bm->b", weight, centred * centred)
-    total_sd = np.sqrt(n * np.maximum(spread, (1e-14 * highest(np.abs(centred))) ** 2) + variance)
-    largest = np.maximum(highest(np.abs(centred)), 1e-300)
-    reach = []
-    for sign in (-1.0, 1.0):
+    lowest, largest = -highest(-centred), highest(centred)
+    size = np.maximum(np.maximum(-lowest, largest), 1e-300)
+    total_sd = np.sqrt(n * np.maximum(spread, (1e-14 * size) ** 2) + variance)
+    best = _chernoff(centred, weight, n, variance, outside, _STEPS / total_sd[:, None])
+    # few records away from one place: a Poisson's tail, not a normal's
+    rare = np.flatnonzero(~(best < _LOOSE * total_sd[:, None]).all(axis=1))
+    if rare.size:
+        some = (centred[rare], weight[rare], n[rare], variance[rare])
+        again = _chernoff(*some, outside, _RARE_STEPS / size[rare, None])
+        best[rare] = np.fmin(best[rare], again)
+    beyond = np.sqrt(2 * outside * variance)
+    return np.fmin(best[:, 0], beyond - n * lowest), np.fmin(best[:, 1], beyond + n * largest)
 
-        def bound(
-            slope: FloatArray, rows: IntArray | slice = slice(None), sign: float = sign
-        ) -> FloatArray:
-            heights, top = grown((sign * slope)[:, None] * centred[rows], weight[rows])
-            log_mean = np.log(np.einsum("bm->b", heights)) + top
-            return np.asarray(
-                (n[rows] * log_mean + 0.5 * variance[rows] * slope**2 + outside) / slope
-            )
 
-        best = np.minimum.reduce([bound(j / total_sd) for j in _STEPS])
-        # few records away from one place: a Poisson's tail, not a normal's
-        rare = np.flatnonzero(~(best < _LOOSE * total_sd))
-        if rare.size:
-            best[rare] = np.fmin.reduce(
-                [best[rare], *(bound(j / largest[rare], rare) for j in _RARE_STEPS)]
-            )
-        edge = n * highest(sign * centred) + np.sqrt(2 * outside * variance)
-        reach.append(np.fmin(best, edge))
-    return reach[0], reach[1]
+def _chernoff(
+    centred: FloatArray,
+    weight: FloatArray,
+    n: FloatArray,
+    variance: FloatArray,
+    outside: float,
+    slope: FloatArray,
+) -> FloatArray:
+    """The bound of the sum's reach below and above its mean, (batch, 2): the best of some positive
+    slopes, (batch, k).
+    """
+    there = weight > 0
+    ends = [highest(np.where(there, side * centred, -np.inf)) for side in (-1.0, 1.0)]
+    top = np.stack(ends, axis=1)[:, :, None] * slope[:, None, :]  # (batch, 2, k)
+    signed = np.stack([-slope, slope], axis=1)
+    height = np.exp(np.minimum(signed[..., None] * centred[:, None, None] - top[..., None], 1.0))
+    log_mean = np.log(np.einsum("bskm,bm->bsk", height, weight)) + top
+    bound = n[:, None, None] * log_mean + 0.5 * variance[:, None, None] * signed**2 + outside
+    return np.asarray(np.fmin.reduce(bound / slope[:, None, :], axis=2))
 
 
 def log_mean_exp(a: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
