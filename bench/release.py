@@ -39,7 +39,7 @@ def make_rows(rows: int) -> Path:
 
 def lattice_sums(path: Path) -> None:
     from noisewise import Bounds, families
-    from noisewise.curator.statistics import Held
+    from noisewise.curator.sums import Held
     from noisewise.mechanism.lattice import lattice_for
 
     family = families.Normal()

@@ -26,7 +26,7 @@ import noisewise
 from noisewise import Bounds, NoisyCount, families, noise
 from noisewise.artifact import Privacy, Release, parse
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.errors import LedgerError, RecordsError, ReleaseFormatError
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import pure

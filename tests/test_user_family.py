@@ -17,7 +17,7 @@ from cases import Case
 from noisewise import Bounds, families, noise, priors
 from noisewise.artifact import parse
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import lattice_for

@@ -24,7 +24,7 @@ import noisewise
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import BudgetExceeded, NoisewiseError
-from noisewise.mechanism.secure import laplace_scale
+from noisewise.mechanism.opendp import laplace_scale
 
 SOURCE = str(Path(noisewise.__file__).parent)
 KINDS: dict[str, dict[str, Any]] = {

@@ -17,7 +17,7 @@ from conftest import FALSE_ALARM
 from noisewise import Bounds, PrivateBounds, families, priors
 from noisewise.cli.main import run
 from noisewise.curator.plan import Plan
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.privacy import concentrated, pure
 

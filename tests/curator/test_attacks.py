@@ -23,7 +23,7 @@ from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
 from noisewise.curator import csvfile
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.errors import OutputError, RecordsError
 from noisewise.mechanism import privacy
 from noisewise.mechanism.lattice import lattice_for

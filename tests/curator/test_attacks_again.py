@@ -23,7 +23,7 @@ from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
 from noisewise.curator import records
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.errors import RecordsError, UnsavedRelease, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import pure

@@ -20,10 +20,10 @@ from scipy import stats
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
 from noisewise.curator import audit as audits
-from noisewise.curator import publish, quantile
+from noisewise.curator import private_bounds, publish
 from noisewise.curator.attack import View, views
 from noisewise.curator.audit import audit
-from noisewise.mechanism import lattice, secure, sensitivity
+from noisewise.mechanism import lattice, opendp, sensitivity
 from noisewise.mechanism.privacy import pure
 from noisewise.model.arrays import FloatArray
 
@@ -73,7 +73,7 @@ def scale_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search for the scale of the noise, which takes longer than its draw, gives the same each
     time.
     """
-    monkeypatch.setattr(secure, "smallest_scale", cache(secure.smallest_scale))
+    monkeypatch.setattr(opendp, "smallest_scale", cache(opendp.smallest_scale))
 
 
 @pytest.mark.usefixtures("scale_once")
@@ -122,31 +122,31 @@ def test_a_bound_fails_no_more_often_than_it_says(
 
 def shared(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
     """One draw for all numbers."""
-    (draw,) = secure.add_noise([0], scale, gaussian)
+    (draw,) = opendp.add_noise([0], scale, gaussian)
     return [value + draw for value in sums]
 
 
 def alternating(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
     """One draw, added to every other number and taken from the rest."""
-    (draw,) = secure.add_noise([0], scale, gaussian)
+    (draw,) = opendp.add_noise([0], scale, gaussian)
     return [value + (-1) ** j * draw for j, value in enumerate(sums)]
 
 
 def cancelling(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
     """Noise that adds up to nothing."""
-    *draws, _ = secure.add_noise([0] * len(sums), scale, gaussian)
+    *draws, _ = opendp.add_noise([0] * len(sums), scale, gaussian)
     return [value + draw for value, draw in zip(sums, [*draws, -sum(draws)], strict=True)]
 
 
 def bare_third(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
     """No noise on the third number."""
-    noisy = secure.add_noise(sums, scale, gaussian)
+    noisy = opendp.add_noise(sums, scale, gaussian)
     return [*noisy[:2], sums[2], *noisy[3:]]
 
 
 def bare_now_and_then(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
     """No noise at all, one time in twenty."""
-    return list(sums) if secrets.randbelow(20) == 0 else secure.add_noise(sums, scale, gaussian)
+    return list(sums) if secrets.randbelow(20) == 0 else opendp.add_noise(sums, scale, gaussian)
 
 
 @pytest.mark.parametrize(
@@ -207,9 +207,9 @@ def test_half_of_the_noise_in_choosing_private_bounds_is_caught(
 ) -> None:
     """They spend 4 then. At 3000 runs about 2.8 is seen; 2.3 or less in one of 10^6."""
     monkeypatch.setattr(
-        quantile,
+        private_bounds,
         "private_argmin",
-        lambda scores, moved, epsilon: secure.private_argmin(scores, moved // 2, epsilon),
+        lambda scores, moved, epsilon: opendp.private_argmin(scores, moved // 2, epsilon),
     )
     found = audit(CHOSEN[0], bounds=CHOSEN[1], runs=RUNS)
     assert found.bound > 2.2 > float(found.declared.amount)

@@ -23,15 +23,15 @@ from noisewise.curator import publish
 from noisewise.curator.ledger import Ledger
 from noisewise.curator.publish import Prepared
 from noisewise.curator.records import CALM
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.mechanism.lattice import lattice_for
-from noisewise.mechanism.privacy import Cost, concentrated, exact_epsilon, pure, text
-from noisewise.mechanism.secure import (
+from noisewise.mechanism.opendp import (
     concentrated_within,
     gaussian_scale,
     laplace_scale,
     private_argmin,
 )
+from noisewise.mechanism.privacy import Cost, concentrated, exact_epsilon, pure, text
 
 SIGNALS = list(decimal.Context().flags)
 CONTEXTS = {

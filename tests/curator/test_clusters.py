@@ -18,8 +18,8 @@ import pytest
 
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
-from noisewise.curator.spread import SILENCE, Spread, Work, open_column
-from noisewise.curator.statistics import Held
+from noisewise.curator.clusters import SILENCE, Spread, Work, open_column
+from noisewise.curator.sums import Held
 from noisewise.errors import RecordsError, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
 

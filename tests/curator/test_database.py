@@ -13,7 +13,7 @@ import pytest
 
 from noisewise import Bounds, families
 from noisewise.curator.records import connect, shielded
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import lattice_for
 

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisewise import Bounds, families
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import lattice_for
 from tables import FORMS, table

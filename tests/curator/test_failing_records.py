@@ -15,9 +15,9 @@ import pytest
 
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
+from noisewise.curator.clusters import open_column
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.spread import open_column
-from noisewise.curator.statistics import Held, rehearse
+from noisewise.curator.sums import Held, rehearse
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import pure
 from tables import FORMS, table

@@ -16,7 +16,7 @@ from noisewise import Bounds, PrivateBounds, families, priors
 from noisewise.cli.main import run
 from noisewise.curator.ledger import Ledger
 from noisewise.curator.plan import Plan
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.evidence import gather
 from noisewise.mechanism.privacy import concentrated, pure

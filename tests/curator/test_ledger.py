@@ -17,8 +17,8 @@ from noisewise.cli.main import run
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import BudgetExceeded, LedgerError
 from noisewise.mechanism.noise import DiscreteGaussian
+from noisewise.mechanism.opendp import concentrated_within
 from noisewise.mechanism.privacy import concentrated, pure, text
-from noisewise.mechanism.secure import concentrated_within
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from noisewise import Bounds, PrivateBounds, families
 from noisewise.artifact import _digest, load_many, parse
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import ReleaseFormatError
+from noisewise.mechanism.opendp import concentrated_within
 from noisewise.mechanism.privacy import concentrated, implied_epsilon, pure
-from noisewise.mechanism.secure import concentrated_within
 
 OLD = sorted((Path(__file__).parents[1] / "releases").glob("*.json"))
 """Written by earlier versions of noisewise, in formats 1 and 2."""

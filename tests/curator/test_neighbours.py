@@ -16,7 +16,7 @@ import pytest
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
-from noisewise.curator.statistics import Held
+from noisewise.curator.sums import Held
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import lattice_for
 

@@ -9,7 +9,7 @@ from duckdb import ColumnExpression
 
 from cases import CASES, Case, name
 from noisewise import Bounds, families
-from noisewise.curator import columns
+from noisewise.curator import duckdb_namespace
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Counts, Lattice, Plain, Standardised, lattice_for
@@ -100,7 +100,9 @@ def test_duckdb_computes_the_same_integers_as_numpy(case: Case, outside: str) ->
         records = dense_records(bounds)
         with duckdb.connect() as connection:
             table = connection.from_arrow(__import__("pyarrow").table({"value": records}))
-            found = table.select(*lattice.integers(ColumnExpression("value"), columns)).fetchall()
+            found = table.select(
+                *lattice.integers(ColumnExpression("value"), duckdb_namespace)
+            ).fetchall()
         assert (np.array(found) + np.array(lattice.offset) == contributions(lattice, records)).all()
 
 

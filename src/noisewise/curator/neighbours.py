@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias, final
 
 import numpy as np
 
-from noisewise.curator import quantile
+from noisewise.curator import private_bounds
 from noisewise.curator.attack import View, views
 from noisewise.curator.plan import Plan
 from noisewise.curator.publish import Prepared, prepare
@@ -250,14 +250,14 @@ class Choices:
 
     shown: str
     prepared: Prepared
-    grid: quantile.Grid
+    grid: private_bounds.Grid
     valid: int
     counts: list[int]
 
     @classmethod
-    def of(cls, records: Records, asked: Settings, grid: quantile.Grid) -> "Choices":
+    def of(cls, records: Records, asked: Settings, grid: private_bounds.Grid) -> "Choices":
         prepared, (_, valid, counts) = _prepared(
-            records, asked, lambda ready: quantile.below(ready.column, grid)
+            records, asked, lambda ready: private_bounds.below(ready.column, grid)
         )
         return cls(_shown(records, False), prepared, grid, valid, counts)
 
@@ -277,7 +277,7 @@ def choices(asked: Settings) -> tuple[Cost, list[Pair]]:
     small one.
     """
     bounds: PrivateBounds = asked["bounds"]
-    grid = quantile.Grid.over(bounds, asked["family"].integer)
+    grid = private_bounds.Grid.over(bounds, asked["family"].integer)
     declared, k = pure(bounds.epsilon), asked["records_per_person"]
 
     def table(numbers: dict[int, int]) -> Choices:
@@ -300,7 +300,9 @@ def choices(asked: Settings) -> tuple[Cost, list[Pair]]:
     return declared, [(table(left), table(right)), (table({0: k, **few}), table({top // 2: 1 + k}))]
 
 
-def _worst(bounds: PrivateBounds, grid: quantile.Grid, epsilon: Decimal, k: int) -> dict[int, int]:
+def _worst(
+    bounds: PrivateBounds, grid: private_bounds.Grid, epsilon: Decimal, k: int
+) -> dict[int, int]:
     """How many records lie in which bin, so that k more at either end make most of a difference to
     both quantiles.
 

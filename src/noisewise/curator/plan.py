@@ -13,6 +13,7 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Lattice, lattice_for
 from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
+from noisewise.mechanism.opendp import concentrated_within, gaussian_scale, laplace_scale
 from noisewise.mechanism.privacy import (
     Cost,
     compose,
@@ -22,7 +23,6 @@ from noisewise.mechanism.privacy import (
     is_zero,
     pure,
 )
-from noisewise.mechanism.secure import concentrated_within, gaussian_scale, laplace_scale
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family

@@ -11,13 +11,13 @@ from typing import Any, TypeVar, final, overload
 import numpy as np
 
 from noisewise.artifact import WHERE, NoisyCount, Privacy, Release, person, rehearse_file
-from noisewise.curator import quantile
+from noisewise.curator import private_bounds
+from noisewise.curator.clusters import open_column
 from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.names import plain_name
 from noisewise.curator.plan import Groups, Plan, asked_cost, check_settings, total
 from noisewise.curator.records import CALM, shielded
-from noisewise.curator.spread import open_column
-from noisewise.curator.statistics import Column, Sums, rehearse
+from noisewise.curator.sums import Column, Sums, rehearse
 from noisewise.errors import (
     LedgerError,
     NoiseError,
@@ -27,8 +27,8 @@ from noisewise.errors import (
 )
 from noisewise.files import check_writable, write_once
 from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
+from noisewise.mechanism.opendp import MOST_SUM, add_noise, check_headroom
 from noisewise.mechanism.privacy import Cost, exact_delta, exact_epsilon, text
-from noisewise.mechanism.secure import MOST_SUM, add_noise, check_headroom
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.family import Family
@@ -274,8 +274,8 @@ class Prepared:
     def _publish(self) -> list[Release]:
         plan = self.widest
         if isinstance(self.bounds, PrivateBounds):
-            grid = quantile.Grid.over(self.bounds, plan.family.integer)
-            n, valid, counts = quantile.below(self.column, grid)
+            grid = private_bounds.Grid.over(self.bounds, plan.family.integer)
+            n, valid, counts = private_bounds.below(self.column, grid)
             if plan.public:
                 # holds for every choice of bounds
                 check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)
@@ -370,12 +370,12 @@ class Prepared:
             notes=self._notes(plan),
         )
 
-    def _choose(self, valid: int, counts: list[int], grid: quantile.Grid) -> Bounds:
+    def _choose(self, valid: int, counts: list[int], grid: private_bounds.Grid) -> Bounds:
         assert isinstance(self.bounds, PrivateBounds)
         assert self.bounds_epsilon is not None
         bounds, cost = self.bounds, self.bounds_epsilon
         return _draw(
-            lambda: quantile.choose(
+            lambda: private_bounds.choose(
                 valid, counts, grid, bounds, cost, self.widest.records_per_person
             )
         )

@@ -9,9 +9,9 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import final
 
-from noisewise.curator.statistics import Column
+from noisewise.curator.sums import Column
+from noisewise.mechanism.opendp import private_argmin
 from noisewise.mechanism.privacy import half
-from noisewise.mechanism.secure import private_argmin
 from noisewise.model.bounds import CANDIDATES, Bounds, PrivateBounds
 
 

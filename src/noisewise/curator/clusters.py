@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, final
 
 from noisewise.curator.records import UNREADABLE, check_columns, shielded, wrong_type
-from noisewise.curator.statistics import Column, Held, Sums, check_labels
+from noisewise.curator.sums import Column, Held, Sums, check_labels
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import Lattice
 from noisewise.model.families.categorical import Label

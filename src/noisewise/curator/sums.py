@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 from duckdb import ColumnExpression, ConstantExpression, Expression, FunctionExpression
 
-from noisewise.curator import columns
+from noisewise.curator import duckdb_namespace as db
 from noisewise.curator.csvfile import BROKEN_CSV
 from noisewise.curator.records import (
     UNREADABLE,
@@ -109,13 +109,9 @@ class Held:
         return [found.get(group, (0, [0] * d)) for group in self.groups]
 
     def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
-        index = columns.floor((VALUE - lower) * (1 / width)) + 1.0
-        index = columns.where(
-            index < 0.0, 0.0, columns.where(index > float(bins), float(bins), index)
-        )
-        index = columns.astype(columns.where(~columns.isnan(VALUE), index, -1.0), "int64").alias(
-            "value"
-        )
+        index = db.floor((VALUE - lower) * (1 / width)) + 1.0
+        index = db.where(index < 0.0, 0.0, db.where(index > float(bins), float(bins), index))
+        index = db.astype(db.where(~db.isnan(VALUE), index, -1.0), "int64").alias("value")
         found = dict(
             self._rows(lambda records: records.select(index).aggregate([VALUE, COUNT], "value"))
         )
@@ -123,7 +119,7 @@ class Held:
 
     def _label_counts(self, family: Categorical) -> list[Sums]:
         """n, and the records with each listed label; whatever is left of n is `other`."""
-        listed = columns.where(
+        listed = db.where(
             VALUE.isin(*[ConstantExpression(label) for label in self.labels]), VALUE, None
         ).alias("value")
         if self.groups is None:
@@ -180,20 +176,18 @@ def _integers(
         families.__name__
     ):
         return records.select(
-            *kept, *[part.alias(f"k{j}") for j, part in enumerate(lattice.integers(VALUE, columns))]
+            *kept, *[part.alias(f"k{j}") for j, part in enumerate(lattice.integers(VALUE, db))]
         )
     tried = [
-        columns.attempt(t, WITHIN).alias(f"t{j}")
-        for j, t in enumerate(lattice.family.statistic(WITHIN, columns))
+        db.attempt(t, WITHIN).alias(f"t{j}")
+        for j, t in enumerate(lattice.family.statistic(WITHIN, db))
     ]
     found = tuple(ColumnExpression(f"t{j}") for j in range(len(tried)))
     failed = reduce(or_, [t.isnull() for t in found])
     missing = [int(part[0]) for part in lattice.integers(np.array([np.nan]))]
-    parts = zip(missing, lattice.rounded(VALUE, found, columns), strict=True)
-    named = [
-        columns.where(failed, whole, part).alias(f"k{j}") for j, (whole, part) in enumerate(parts)
-    ]
-    records = records.select(*kept, VALUE, lattice.within(VALUE, columns).alias("within"))
+    parts = zip(missing, lattice.rounded(VALUE, found, db), strict=True)
+    named = [db.where(failed, whole, part).alias(f"k{j}") for j, (whole, part) in enumerate(parts)]
+    records = records.select(*kept, VALUE, lattice.within(VALUE, db).alias("within"))
     return records.select(*kept, VALUE, *tried).select(*kept, *named)
 
 
