@@ -10,7 +10,8 @@ import pytest
 import noisewise
 from cases import CASES, Case, name
 from noisewise import Bounds, families, noise
-from noisewise.artifact import Privacy, Release, _digest, parse
+from noisewise.artifact import Privacy, Release, parse
+from noisewise.artifact.wire import digest
 from noisewise.errors import OutputError, ReleaseFormatError
 
 SPEND = "01234567-89ab-4def-8123-456789abcdef"
@@ -62,7 +63,7 @@ def spoiled(change: Callable[[dict[str, Any]], None], resign: bool = True) -> st
     change(content)
     if resign:
         content.pop("sha256", None)
-        content["sha256"] = _digest(content)
+        content["sha256"] = digest(content)
     return json.dumps(content)
 
 

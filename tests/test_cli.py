@@ -356,7 +356,13 @@ def test_a_csv_without_a_header_shows_no_record(
     assert "1.5" not in line
 
 
-@pytest.mark.parametrize(("part", "status"), [("check_headroom", 1), ("add_noise", 2)])
+@pytest.mark.parametrize(
+    ("part", "status"),
+    [
+        ("curator.publish.check_headroom", 1),
+        ("mechanism.mechanisms.LaplaceMechanism.add_noise", 2),
+    ],
+)
 def test_a_fault_of_ours_shows_no_traceback(
     part: str,
     status: int,
@@ -367,7 +373,7 @@ def test_a_fault_of_ours_shows_no_traceback(
     def fail(*_: object) -> None:
         raise RuntimeError("a record: SECRET")
 
-    monkeypatch.setattr(f"noisewise.curator.publish.{part}", fail)
+    monkeypatch.setattr(f"noisewise.{part}", fail)
     assert run([*RELEASE.split(), "--no-ledger", "--out", "o.json"]) == status
     seen = capsys.readouterr()
     assert "SECRET" not in seen.err + seen.out

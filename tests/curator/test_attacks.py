@@ -23,11 +23,11 @@ from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
 from noisewise.curator import csvfile
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.sums import Held
 from noisewise.errors import OutputError, RecordsError
 from noisewise.mechanism import privacy
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import Cost, pure
+from tables import exact_sums
 
 
 def sums(
@@ -36,7 +36,7 @@ def sums(
     bounds: Bounds | None = None,
     missing: float | None = None,
 ) -> tuple[int, list[int]]:
-    return Held.open(records, "x", family).sums(lattice_for(family, bounds, missing))[0]
+    return exact_sums(records, lattice_for(family, bounds, missing))[0]
 
 
 def test_a_collation_of_the_users_merges_no_labels() -> None:

@@ -21,17 +21,17 @@ import pytest
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
-from noisewise.curator import records
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.sums import Held
+from noisewise.curator.shield import shielded
 from noisewise.errors import RecordsError, UnsavedRelease, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import pure
+from tables import exact_sums
 
 
 def counts(table: Any, *labels: str) -> list[int]:
     family = families.Categorical(labels, other=labels[-1])
-    return Held.open(table, "x", family).sums(lattice_for(family, None))[0][1]
+    return exact_sums(table, lattice_for(family, None))[0][1]
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_a_release_that_cannot_be_written_after_all_is_not_lost(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     # of the release alone: the ledger has been written by then
-    monkeypatch.setattr("noisewise.files._fill", full)
+    monkeypatch.setattr("noisewise.files._link_new", full)
     assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 2
     seen = capsys.readouterr()
     assert "The budget is spent" in seen.err
@@ -289,7 +289,7 @@ def test_an_interrupt_says_where_to_look(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("noisewise.curator.publish.add_noise", interrupt)
+    monkeypatch.setattr("noisewise.mechanism.mechanisms.LaplaceMechanism.add_noise", interrupt)
     assert run([*COMMAND.split(), "--ledger", "budget.db", "--out", "o.json"]) == 130
     assert "noisewise ledger show" in capsys.readouterr().err
     assert ledger.accounts()[0].spent == 1
@@ -322,10 +322,10 @@ def test_even_a_panic_of_an_engine_is_shielded() -> None:
         raise Panic("a record: SECRET")
 
     with pytest.raises(RecordsError) as caught:
-        records.shielded(panic)
+        shielded(panic)
     assert caught.value.__context__ is None
     with pytest.raises(KeyboardInterrupt):
-        records.shielded(lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+        shielded(lambda: (_ for _ in ()).throw(KeyboardInterrupt))
 
 
 @pytest.mark.parametrize(

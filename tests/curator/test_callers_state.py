@@ -22,16 +22,13 @@ from noisewise import Bounds, PrivateBounds, families
 from noisewise.curator import publish
 from noisewise.curator.ledger import Ledger
 from noisewise.curator.publish import Prepared
-from noisewise.curator.records import CALM
-from noisewise.curator.sums import Held
+from noisewise.curator.settings import Settings
+from noisewise.curator.shield import CALM
 from noisewise.mechanism.lattice import lattice_for
-from noisewise.mechanism.opendp import (
-    concentrated_within,
-    gaussian_scale,
-    laplace_scale,
-    private_argmin,
-)
+from noisewise.mechanism.mechanisms import MECHANISMS
+from noisewise.mechanism.opendp import concentrated_within, private_argmin
 from noisewise.mechanism.privacy import Cost, concentrated, exact_epsilon, pure, text
+from tables import exact_sums
 
 SIGNALS = list(decimal.Context().flags)
 CONTEXTS = {
@@ -120,8 +117,8 @@ def test_the_arithmetic_of_costs_within_the_callers_decimals(name: str) -> None:
         return [
             exact_epsilon(long),
             Cost("epsilon", exact_epsilon(long)).counted_in("rho"),
-            laplace_scale(3, Decimal("0.7")),
-            gaussian_scale(3, Decimal("0.7")),
+            MECHANISMS["epsilon"].smallest_scale(3, Decimal("0.7")),
+            MECHANISMS["rho"].smallest_scale(3, Decimal("0.7")),
             concentrated_within(Decimal("0.7"), Decimal("1e-6")),
             private_argmin([0, 10**12], 1, Decimal("0.7")),
             text(exact_epsilon("1e-20")),
@@ -206,9 +203,7 @@ def test_a_warning_of_a_record_is_nobodys_business() -> None:
 
     def total(item: Any) -> Any:
         frame = pd.DataFrame({"x": pd.Series([1.0, item], dtype=object)})
-        return Held.open(frame, "x", families.Poisson()).sums(
-            lattice_for(families.Poisson(), Bounds(0, 9, outside="clamp"))
-        )
+        return exact_sums(frame, lattice_for(families.Poisson(), Bounds(0, 9, outside="clamp")))
 
     for filters in ("error", "always", "ignore"):
         with warnings.catch_warnings(record=filters == "always") as caught:
@@ -236,21 +231,10 @@ def test_a_family_that_breaks_down_after_the_charge_is_released_within_the_whole
 
 
 def prepare(frame: pd.DataFrame, bounds: PrivateBounds, ledger: Path) -> Prepared:
-    names = ("delta", "rho", "missing", "by", "groups", "sizes", "description", "out")
-    settings: dict[str, Any] = dict.fromkeys(names) | {
-        "records_per_person": 1,
-        "neighbours": "replace_one",
-    }
-    return publish.prepare(
-        frame,
-        column="x",
-        family=Loud(),
-        bounds=bounds,
-        epsilon=1,
-        ledger=ledger,
-        dataset="d",
-        **settings,
+    settings = Settings(
+        column="x", family=Loud(), bounds=bounds, epsilon=1, ledger=ledger, dataset="d"
     )
+    return publish.prepare(frame, settings)
 
 
 def test_threads_leave_the_callers_filters_as_they_were() -> None:

@@ -19,9 +19,10 @@ import pytest
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.curator.clusters import SILENCE, Spread, Work, open_column
-from noisewise.curator.sums import Held
+from noisewise.curator.reading import Reading
 from noisewise.errors import RecordsError, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
+from tables import exact_sums
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -111,7 +112,7 @@ def dask() -> Iterator[Any]:
 
 def in_pandas(values: list[Any], family: Any, bounds: Any) -> Any:
     frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
-    return Held.open(frame, "x", family).sums(lattice_for(family, bounds))
+    return exact_sums(frame, lattice_for(family, bounds))
 
 
 @pytest.mark.parametrize("parts", [1, 3, 7])
@@ -122,7 +123,7 @@ def test_spark(
     frame = spark.createDataFrame(
         [(v, "other") for v in values], f"x {kind}, `y ``z` string"
     ).repartition(parts)
-    column = open_column(frame, "x", family)
+    column = open_column(frame, Reading("x", lattice_for(family, bounds).labels))
     assert isinstance(column, Spread)
     assert column.sums(lattice_for(family, bounds)) == in_pandas(values, family, bounds)
     assert column.count() == len(values)
@@ -137,7 +138,7 @@ def test_dask(
     frame = dask.from_pandas(
         pd.DataFrame({"x": plain, "y": "other"}), npartitions=parts, sort=False
     )
-    column = open_column(frame, "x", family)
+    column = open_column(frame, Reading("x", lattice_for(family, bounds).labels))
     assert isinstance(column, Spread)
     assert column.sums(lattice_for(family, bounds)) == in_pandas(values, family, bounds)
     assert column.count() == len(values)
@@ -177,28 +178,26 @@ def test_groups_on_clusters(spark: Any, dask: Any) -> None:
     plain = pd.DataFrame({"x": NUMBERS, "g": (["Kent", "7", None, "else"] * 12)[: len(NUMBERS)]})
     family, groups = families.Exponential(), ("Kent", 7, "empty")
     lattice = lattice_for(family, Bounds(0.5, 60, outside="clamp"))
-    wanted = Held.open(plain, "x", family, "g", groups).sums(lattice)
+    wanted = exact_sums(plain, lattice, by="g", groups=groups)
     assert [n for n, _ in wanted] == [12, 12, 0]
     on_spark = spark.createDataFrame(
         [*plain.astype(object).itertuples(index=False)], "x double, g string"
     ).repartition(3)
     on_dask = dask.from_pandas(plain, npartitions=5, sort=False)
     for frame in (on_spark, on_dask):
-        assert open_column(frame, "x", family, "g", groups).sums(lattice) == wanted
+        assert open_column(frame, Reading("x", (), "g", groups)).sums(lattice) == wanted
 
 
 def test_wrong_columns_of_a_cluster(spark: Any, dask: Any) -> None:
     frame = spark.createDataFrame([([1.0], 1.0)], "x array<double>, y double")
     with pytest.raises(RecordsError, match="neither numbers nor text"):
-        open_column(frame, "x", families.Bernoulli())
+        open_column(frame, Reading("x"))
     with pytest.raises(RecordsError, match="there is no column 'z'"):
-        open_column(frame, "z", families.Bernoulli())
+        open_column(frame, Reading("z"))
     with pytest.raises(UnsupportedCombination, match="groups must differ"):
-        open_column(frame, "y", families.Bernoulli(), "y", ("1", "1.0"))
+        open_column(frame, Reading("y", (), "y", ("1", "1.0")))
     with pytest.raises(RecordsError, match="there is no column 'z'"):
-        open_column(
-            dask.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), "z", families.Bernoulli()
-        )
+        open_column(dask.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), Reading("z"))
 
 
 def test_a_failure_in_the_cluster_says_nothing_of_a_record(
@@ -210,7 +209,7 @@ def test_a_failure_in_the_cluster_says_nothing_of_a_record(
         "x"
     )
     with pytest.raises(RecordsError, match="cannot be read") as caught:
-        open_column(frame, "x", families.Bernoulli()).count()
+        open_column(frame, Reading("x")).count()
     assert "canary" not in str(caught.value) + str(caught.value.__context__) + "".join(
         capfd.readouterr()
     )
@@ -227,9 +226,9 @@ def test_a_part_that_cannot_be_read(dask: Any) -> None:
     plain = pd.DataFrame({"x": [4711.0, 1.0]})
     frame = dask.from_pandas(plain, npartitions=2).map_partitions(doubled, meta=plain)
     with pytest.raises(RecordsError, match="cannot be read"):
-        open_column(frame, "x", families.Bernoulli()).count()
-    assert Work("x", families.Bernoulli(), None, None)(doubled(plain)) is None
-    assert Work("x", families.Bernoulli(), None, None)(plain) == [2]
+        open_column(frame, Reading("x")).count()
+    assert Work(Reading("x"))(doubled(plain)) is None
+    assert Work(Reading("x"))(plain) == [2]
 
 
 def test_logging_is_off_while_any_thread_is_within() -> None:

@@ -12,15 +12,16 @@ import duckdb
 import pytest
 
 from noisewise import Bounds, families
-from noisewise.curator.records import connect, shielded
-from noisewise.curator.sums import Held
+from noisewise.curator.database import connect
+from noisewise.curator.shield import shielded
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import lattice_for
+from tables import exact_sums
 
 
 def total(path: Path) -> int:
     family, bounds = families.Poisson(), Bounds(0, 9, outside="clamp")
-    ((_, (found,)),) = Held.open(path, "x", family).sums(lattice_for(family, bounds))
+    ((_, (found,)),) = exact_sums(path, lattice_for(family, bounds))
     return found
 
 

@@ -12,7 +12,7 @@ import pytest
 import noisewise
 from curator.forks import forks, publish
 from noisewise.artifact import load_many
-from noisewise.curator import ledger as ledger_module
+from noisewise.curator import ledger_file
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import LedgerError
 from noisewise.mechanism.privacy import pure
@@ -113,7 +113,7 @@ def test_what_may_not_be_written(which: str, ledger: Ledger, tmp_path: Path) -> 
 def test_a_ledger_that_another_process_holds(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.2)
     with open(ledger.path, "r+b") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(LedgerError, match="another process has held it"):
@@ -126,7 +126,7 @@ def test_a_ledger_that_another_process_holds(
 def test_a_ledger_that_is_taken_between_the_check_and_the_spend(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.2)
     with open(ledger.path, "r+b") as other:
         check = Ledger.check
 

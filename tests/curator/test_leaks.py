@@ -20,6 +20,7 @@ import noisewise
 from noisewise import Bounds, families
 from noisewise.curator import publish
 from noisewise.curator.ledger import Ledger
+from noisewise.mechanism.mechanisms import LaplaceMechanism
 from noisewise.mechanism.privacy import pure
 
 NUMBERS = [4711.08154711, 31.41592653589]
@@ -147,7 +148,7 @@ def test_a_traceback_with_locals_holds_no_record(
     an error leaves them.
     """
     if part is not None:
-        monkeypatch.setattr(publish, part, fault)
+        monkeypatch.setattr(LaplaceMechanism if part == "add_noise" else publish, part, fault)
     ledger = Ledger(tmp_path / "b.db")
     ledger.set_limit("d", pure("0.1" if part is None else "1"))
     settings: dict[str, Any] = {

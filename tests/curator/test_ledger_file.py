@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from noisewise import files
-from noisewise.curator import ledger as ledger_module
+from noisewise.curator import ledger_file
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import LedgerError
 from noisewise.mechanism.privacy import pure
@@ -194,7 +194,7 @@ def test_who_waits_for_a_ledger_takes_the_one_that_has_the_name_then(tmp_path: P
 def test_a_process_that_holds_it_through_sqlite_is_waited_for(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.2)
     code = (
         "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); "
         "c.execute('BEGIN IMMEDIATE'); print(1, flush=True); input()"

@@ -14,7 +14,8 @@ import pytest
 import noisewise
 from cases import CASES, Case, name
 from noisewise import Bounds, PrivateBounds, families
-from noisewise.artifact import _digest, load_many, parse
+from noisewise.artifact import load_many, parse
+from noisewise.artifact.wire import digest
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import ReleaseFormatError
 from noisewise.mechanism.opendp import concentrated_within
@@ -190,7 +191,7 @@ def put(content: dict[str, Any], key: str, value: Any) -> str:
         held = held[part]
     held[last] = value
     changed.pop("sha256")
-    return json.dumps(changed | {"sha256": _digest(changed)})
+    return json.dumps(changed | {"sha256": digest(changed)})
 
 
 def refused(text: str) -> bool:

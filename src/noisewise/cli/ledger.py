@@ -35,8 +35,8 @@ def set_limit(
     ] = None,
 ) -> None:
     """Set a dataset's total budget; creates the ledger if there is none."""
+    from noisewise.curator.costs import asked_limit
     from noisewise.curator.ledger import Ledger
-    from noisewise.curator.plan import asked_limit
     from noisewise.mechanism.privacy import text
 
     limit = asked_limit(epsilon, delta, rho)

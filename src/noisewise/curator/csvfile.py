@@ -66,9 +66,7 @@ def read(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the bytes tell without parsing a value: commas and line ends count outside
-    quotes only.
-    """
+    """What the bytes tell without parsing a value. Commas and line ends count outside quotes."""
 
     whole_quotes: bool
     """Quotes stand only around whole fields, doubled within, and the last one is closed."""

@@ -18,8 +18,7 @@ def plain_name(name: str) -> str:
     if not composed or not composed.isprintable() or composed != looks(composed):
         raise LedgerError(
             f"dataset must be a printable name, such as visits-2026, got {name!a}: without "
-            "invisible characters, and with no "
-            "white space but single spaces between its words."
+            "invisible characters, and with no white space but single spaces between its words."
         )
     return composed
 

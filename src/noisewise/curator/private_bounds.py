@@ -14,6 +14,9 @@ from noisewise.mechanism.opendp import private_argmin
 from noisewise.mechanism.privacy import half
 from noisewise.model.bounds import CANDIDATES, Bounds, PrivateBounds
 
+FINEST = 10**6
+"""The denominator of a quantile is no greater: a score is then a whole number of moderate size."""
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,6 @@ def _quantile(
     score = |d * below - p * valid| for the quantile p/d. Replacing one record changes `below` and
     `valid` by at most 1 each, and their difference d * below - p * valid by at most d.
     """
-    q = Fraction(repr(quantile)).limit_denominator(10**6)
+    q = Fraction(repr(quantile)).limit_denominator(FINEST)
     scores = [abs(q.denominator * count - q.numerator * valid) for count in counts]
     return private_argmin(scores, q.denominator * records_per_person, epsilon)

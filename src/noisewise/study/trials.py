@@ -18,9 +18,10 @@ from noisewise.inference import baselines, counts, gibbs
 from noisewise.inference.evidence import gather
 from noisewise.inference.infer import Posteriors, infer_many
 from noisewise.inference.views import LineView, SheetView
-from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Lattice, lattice_for
+from noisewise.mechanism.mechanisms import MECHANISMS
 from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
+from noisewise.mechanism.privacy import Relation
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.families import Bernoulli, Categorical, Exponential
@@ -141,8 +142,9 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator, full: bool
                 axis=1,
             )
     step, law = np.array(lattice.step), DiscreteGaussian if setting.normal else DiscreteLaplace
-    neighbours = "replace_one" if setting.n_prior is None else "add_remove"
-    weight, distance = sensitivity.of_release(lattice, neighbours, setting.normal)
+    neighbours: Relation = "replace_one" if setting.n_prior is None else "add_remove"
+    mechanism = MECHANISMS["rho" if setting.normal else "epsilon"]
+    weight, distance = mechanism.reach(lattice, neighbours)
     scale = (
         np.sqrt(distance / (2 * setting.epsilon)) if setting.normal else distance / setting.epsilon
     )
