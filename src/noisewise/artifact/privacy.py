@@ -35,7 +35,6 @@ has six digits, and the implied epsilon about five.
 """
 _ROUNDING = 1e-9
 """How far apart, of themselves, two numbers may lie that are equal but for their rounding."""
-
 _NO_LATTICE = "a lattice step is a power of two, and a record moves a statistic by one at least."
 """Said of steps that no lattice has."""
 

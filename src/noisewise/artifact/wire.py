@@ -29,11 +29,13 @@ FORMAT = "noisewise-release"
 VERSION = 2
 """What is written."""
 MAX_BYTES = 64 * 2**20
-"""A file of more is no release: that of a million categories takes half of it."""
+"""A file of more is no release, and is not read into memory to find that out."""
 _LONGEST_NUMBER = 30
 """Digits of a whole number in a file: far more than any field has, and few enough to read."""
-_TEXTS = 2**12
-"""Bytes that a release may grow by for its noise, beyond twice what it takes without."""
+_ROOM = 2**12
+"""Bytes of room for the digits that noise adds to a small release; a large one has twice its size
+anyway.
+"""
 
 
 def to_json(release: Release, indent: int | None) -> str:
@@ -73,13 +75,13 @@ def _described(noise: Noise) -> dict[str, Any]:
 
 
 def rehearse_file(blank: Release) -> int:
-    """Refuse, before anything is spent, a release that a file cannot hold. Returns its size at
-    most, but for texts.
+    """Refuse, before anything is spent, a release that a file cannot hold. Returns how many bytes
+    it takes at most.
     """
     try:
         data = blank.to_json().encode()
         if len(data) < MAX_BYTES // 2 and parse(data) == blank:
-            return 2 * len(data) + _TEXTS
+            return 2 * len(data) + _ROOM
     except (TypeError, ValueError, AttributeError, RecursionError):
         pass
     raise UnsupportedCombination(

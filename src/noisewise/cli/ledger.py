@@ -9,7 +9,9 @@ import typer
 from noisewise.cli.screen import say, shown
 
 app = typer.Typer(help="What was spent on which dataset, and what is left.", no_args_is_help=True)
+"""The command and its three parts."""
 File = Annotated[Path, typer.Argument(help="The ledger file.", show_default=False)]
+"""The first argument of each part."""
 
 
 @app.command("set-limit")

@@ -32,8 +32,8 @@ ROUGH = 0.001
 limits that can be hoped for.
 """
 RUNS = 20_000
-"""Releases of each of the two tables, unless told otherwise: about a minute, and a bound not far
-below what is declared.
+"""Releases of each of the two tables, unless told otherwise: enough for a bound that is not far
+below what is spent.
 """
 
 

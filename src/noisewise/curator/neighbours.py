@@ -39,6 +39,7 @@ MOST_SMALL = 100_000
 Record = tuple[Any, str]
 """A value and its group."""
 Records = tuple[Record, ...]
+"""A small table."""
 
 
 class Table(Protocol):
@@ -56,6 +57,7 @@ class Table(Protocol):
 
 
 Pair: TypeAlias = tuple[Table, Table]
+"""Two tables that are neighbours."""
 
 
 def _prepared(

@@ -35,6 +35,7 @@ UNDRAWN = (
 )
 """Said whatever went wrong: OpenDP's own words, when it cannot draw, might quote an exact sum."""
 T = TypeVar("T")
+"""What is drawn."""
 
 
 @overload

@@ -12,6 +12,7 @@ import numpy as np
 from noisewise.errors import NoisewiseError, RecordsError
 
 T = TypeVar("T")
+"""What an engine gives."""
 UNREADABLE = (
     "the records cannot be read; check that the file is whole and of the kind that its name says."
 )

@@ -9,7 +9,8 @@ from noisewise.model.family import Family
 
 RESOLUTION = 20
 """A continuous statistic has about 2^20 lattice steps over its range: fine enough for the rounding
-to vanish beside any noise, and coarse enough for the sums of 2^42 records to fit in 63 bits.
+to vanish beside the noise of any cost that protects, and coarse enough for the sums of 2^42 records
+to fit in 63 bits.
 """
 PROBES = 2**14 + 1
 """At so many evenly spaced values within the bounds a statistic is looked at, for its range."""
