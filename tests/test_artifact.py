@@ -146,7 +146,7 @@ def test_spoiled_text_is_refused(text: str, message: str) -> None:
         parse(text)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.json", tmp_path):
         with pytest.raises(ReleaseFormatError, match="cannot read"):
             noisewise.load(path)

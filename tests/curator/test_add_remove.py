@@ -161,8 +161,8 @@ def test_nothing_that_is_printed_tells_n(extra: str, tmp_path: Path, monkeypatch
         monkeypatch.chdir(folder)
         Path("t.csv").write_text("x\n" + "1.5\n" * n)
         words = (
-            "release t.csv --column x --family exponential --bounds 0 5 --outside clamp "
-            "--epsilon 1 --no-ledger"
+            "release t.csv --column x --family exponential --bounds 0 5 --outside clamp --epsilon "
+            "1 --no-ledger"
         )
         assert run([*words.split(), "--neighbours", "add_remove", *extra.split()]) == 0
         said.append(capsys.readouterr())

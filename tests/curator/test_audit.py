@@ -254,8 +254,8 @@ def test_private_bounds_are_attacked_from_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = (
-        "audit --family poisson --bounds private --bounds-range 0 7 --bounds-epsilon 1 "
-        "--outside clamp --runs 200"
+        "audit --family poisson --bounds private --bounds-range 0 7 --bounds-epsilon 1 --outside "
+        "clamp --runs 200"
     )
     assert run(words.split()) == 0
     assert "declared epsilon = 1 for the bounds" in capsys.readouterr().out

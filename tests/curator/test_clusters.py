@@ -117,7 +117,7 @@ def in_pandas(values: list[Any], family: Any, bounds: Any) -> Any:
 
 @pytest.mark.parametrize("parts", [1, 3, 7])
 @pytest.mark.parametrize(("kind", "values", "family", "bounds"), CASES)
-def test_spark(
+def test_spark_gives_the_sums_of_pandas(
     spark: Any, kind: str, values: list[Any], family: Any, bounds: Any, parts: int
 ) -> None:
     frame = spark.createDataFrame(
@@ -131,7 +131,7 @@ def test_spark(
 
 @pytest.mark.parametrize("parts", [1, 3, 20])
 @pytest.mark.parametrize(("kind", "values", "family", "bounds"), CASES)
-def test_dask(
+def test_dask_gives_the_sums_of_pandas(
     dask: Any, kind: str, values: list[Any], family: Any, bounds: Any, parts: int
 ) -> None:
     plain = pd.Series(values, dtype=float) if kind == "double" else pd.Series(values, dtype=object)
@@ -145,7 +145,7 @@ def test_dask(
 
 
 @pytest.mark.parametrize("engine", ["spark", "dask"])
-def test_a_whole_release(
+def test_a_release_of_a_cluster_is_that_of_a_table(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path, rng: np.random.Generator
 ) -> None:
     """With private bounds: counts of a thousand candidates come from the engine too."""
@@ -174,7 +174,7 @@ def test_a_whole_release(
     )
 
 
-def test_groups_on_clusters(spark: Any, dask: Any) -> None:
+def test_groups_are_the_same_on_clusters(spark: Any, dask: Any) -> None:
     plain = pd.DataFrame({"x": NUMBERS, "g": (["Kent", "7", None, "else"] * 12)[: len(NUMBERS)]})
     family, groups = families.Exponential(), ("Kent", 7, "empty")
     lattice = lattice_for(family, Bounds(0.5, 60, outside="clamp"))
@@ -188,7 +188,7 @@ def test_groups_on_clusters(spark: Any, dask: Any) -> None:
         assert open_column(frame, Reading("x", (), "g", groups)).sums(lattice) == wanted
 
 
-def test_wrong_columns_of_a_cluster(spark: Any, dask: Any) -> None:
+def test_wrong_columns_of_a_cluster_are_refused(spark: Any, dask: Any) -> None:
     frame = spark.createDataFrame([([1.0], 1.0)], "x array<double>, y double")
     with pytest.raises(RecordsError, match="neither numbers nor text"):
         open_column(frame, Reading("x"))
@@ -215,7 +215,7 @@ def test_a_failure_in_the_cluster_says_nothing_of_a_record(
     )
 
 
-def test_a_part_that_cannot_be_read(dask: Any) -> None:
+def test_a_part_that_cannot_be_read_comes_back_as_a_value(dask: Any) -> None:
     """A worker that raised would log the part, with its records; so the failure comes back as a
     value.
     """

@@ -232,7 +232,7 @@ def test_categories_are_counted_alike_in_every_form(form: str, column: str, tmp_
     assert sums(records, families.Categorical(labels, other=other), None) == (len(values), counts)
 
 
-def test_a_thousand_categories(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_a_thousand_categories_are_counted(tmp_path: Path, rng: np.random.Generator) -> None:
     values = [int(v) for v in rng.integers(0, 1200, 5000)]
     n, counts = sums(
         table("parquet", values, pa.int64(), tmp_path), families.Categorical(1000, other=7), None
@@ -244,7 +244,7 @@ def test_a_thousand_categories(tmp_path: Path, rng: np.random.Generator) -> None
     assert counts[7] == truth[7] + truth[1000:].sum()
 
 
-def test_dictionary_and_category_columns(tmp_path: Path) -> None:
+def test_dictionary_and_category_columns_are_read_as_their_labels(tmp_path: Path) -> None:
     import pandas as pd
     import polars as pl
 
@@ -264,7 +264,7 @@ def test_dictionary_and_category_columns(tmp_path: Path) -> None:
     assert sums(whole, families.Categorical([1, 2, 0], other=0), None) == (4, [2, 1, 1])
 
 
-def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
+def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path) -> None:
     """Each value means the same in every file, whatever the types and the other columns of the
     first one.
     """
@@ -294,7 +294,7 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
         sums(tmp_path, families.Exponential(), bounds)
 
 
-def test_decimals_of_different_types_in_one_folder(tmp_path: Path) -> None:
+def test_decimals_of_different_types_in_one_folder_keep_their_values(tmp_path: Path) -> None:
     """One record's digits set its file's type, and must not move the records of other files."""
     for first in ("1", "1.5", "12345.67"):
         for name, values in (
@@ -308,7 +308,7 @@ def test_decimals_of_different_types_in_one_folder(tmp_path: Path) -> None:
         assert (n, total * step) == (1001, pytest.approx(400 + inside, abs=0.1))
 
 
-def test_decimals_of_many_digits(tmp_path: Path) -> None:
+def test_decimals_of_many_digits_are_rounded_as_shorter_ones_or_refused(tmp_path: Path) -> None:
     """One of more than 38 digits makes a column another type, in which the others must not be
     rounded otherwise.
     """
@@ -324,7 +324,7 @@ def test_decimals_of_many_digits(tmp_path: Path) -> None:
         sums(tmp_path / "t.parquet", families.Exponential(), bounds)
 
 
-def test_a_file_under_two_names(tmp_path: Path) -> None:
+def test_a_file_under_two_names_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1.0]}), tmp_path / "a.parquet")
     (tmp_path / "latest.parquet").symlink_to("a.parquet")
     with pytest.raises(RecordsError, match="would count twice"):

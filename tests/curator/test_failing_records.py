@@ -70,7 +70,7 @@ FAILS = [HOLE, HOLE, 3.141595]
     list(zip(OWN, FAILS, strict=True)),
     ids=lambda value: getattr(value, "kind", None),
 )
-def test_a_statistic_that_fails_for_one_record(
+def test_a_record_whose_statistic_fails_is_missing(
     family: Any, fails: float, form: str, outside: str, tmp_path: Path
 ) -> None:
     lattice = lattice_for(family, Bounds(0, 9, outside=outside))  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ def test_a_statistic_that_fails_for_one_record(
 
 
 @pytest.mark.parametrize("family", OWN[:2], ids=lambda family: family.kind)
-def test_it_passes_the_rehearsal_and_is_released(family: Any, tmp_path: Path) -> None:
+def test_a_family_that_fails_for_some_records_is_released(family: Any, tmp_path: Path) -> None:
     rehearse(family, lattice_for(family, Bounds(0, 9, outside="clamp")))
     book = Ledger(tmp_path / "budget.db")
     book.set_limit("d", pure(9))
@@ -115,10 +115,8 @@ def test_it_passes_the_rehearsal_and_is_released(family: Any, tmp_path: Path) ->
     "ignore::FutureWarning",
     "ignore::ResourceWarning",
 )
-def test_it_is_the_same_in_parts() -> None:
-    """Dask and Spark run the same code on every part; here the parts are computed in
-    this process.
-    """
+def test_a_record_whose_statistic_fails_is_missing_on_clusters_too() -> None:
+    """Dask and Spark run the same code on every part. Here this process computes them."""
     import dask
     import dask.dataframe as dd
 
@@ -174,7 +172,7 @@ for failure in FAILURES:
 @pytest.mark.parametrize(
     "odd", range(len(OBJECTS)), ids=lambda odd: f"{odd}-{type(OBJECTS[odd]).__name__}"
 )
-def test_an_object_whose_own_code_fails(odd: int, wanted: str) -> None:
+def test_an_object_whose_own_code_fails_is_missing(odd: int, wanted: str) -> None:
     def sums(item: Any) -> Any:
         values = pd.Series([1.5, item, "a", 3], dtype=object)
         frame = pd.DataFrame({"x": values, "y": [1.0, 2.0, 3.0, 4.0]})

@@ -108,13 +108,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("sizes", ["public", "released"])
-def test_from_records_to_posteriors(
+def test_every_group_gets_a_release_and_a_posterior(
     sizes: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = (
-        "release t.csv --column x --family exponential --bounds 0 20 --outside clamp "
-        "--epsilon "
-        "2 --ledger b.db --dataset d"
+        "release t.csv --column x --family exponential --bounds 0 20 --outside clamp --epsilon 2 "
+        "--ledger b.db --dataset d"
     )
     grouped = [*words.split(), "--by", "county", "--groups-file", "groups.txt", "--sizes", sizes]
     assert run([*grouped, "--dry-run"]) == 0
@@ -196,7 +195,9 @@ def test_a_group_keeps_its_noise_to_itself(folder: Path) -> None:
         ({"by": "nowhere"}, "'nowhere'"),
     ],
 )
-def test_what_does_not_fit_together(change: dict[str, Any], message: str, folder: Path) -> None:
+def test_what_does_not_fit_together_is_refused(
+    change: dict[str, Any], message: str, folder: Path
+) -> None:
     asked: dict[str, Any] = {
         "column": "x",
         "family": families.Exponential(),

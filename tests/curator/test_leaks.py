@@ -90,8 +90,8 @@ def assert_silent(said: bytes) -> None:
         "add_remove",
         "--column y --family categorical(categories=['a','b'],other='b') --epsilon 0.1",
         "--column y --family bernoulli --epsilon 0.1 --dry-run",
-        "--column x --family poisson --outside clamp --epsilon 0.1 --bounds private --bounds-range "
-        "0 1000 --bounds-epsilon 0.1",
+        "--column x --family poisson --outside clamp --epsilon 0.1 --bounds private "
+        "--bounds-range 0 1000 --bounds-epsilon 0.1",
     ],
 )
 def test_a_release_holds_no_record(settings: str, suffix: str, tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_a_refusal_holds_no_record(kind: str, tmp_path: Path) -> None:
     FAILING[kind](tmp_path / "table.csv")
     (table,) = [path.name for path in tmp_path.iterdir()]
     words = (
-        "--column x --family exponential --bounds 0 60 --outside redact --epsilon 0.1 "
-        "--no-ledger --out r.json"
+        "--column x --family exponential --bounds 0 60 --outside redact --epsilon 0.1 --no-ledger "
+        "--out r.json"
     )
     status, said = emitted(tmp_path, ["release", table, *words.split()])
     assert status == 2

@@ -126,7 +126,7 @@ def test_one_changed_value_in_a_csv_changes_nothing_visible(
 
 
 @pytest.mark.parametrize("position", [0, LONG - 1], ids=["early", "late"])
-def test_one_changed_value_early_or_late_in_a_long_csv(
+def test_one_changed_value_early_or_late_in_a_long_csv_changes_nothing_visible(
     position: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = [f"{i},{i % 50},z" for i in range(LONG)]

@@ -128,7 +128,7 @@ def test_duckdb_computes_the_same_integers_as_numpy(case: Case, outside: str) ->
         (families.Geometric(), Bounds(1, 8, outside="redact"), 8.0),
     ],
 )
-def test_known_sensitivities(
+def test_sensitivities_are_those_worked_out_by_hand(
     family: families.Family, bounds: Bounds | None, expected: float
 ) -> None:
     lattice = lattice_for(family, bounds)
