@@ -11,7 +11,7 @@ import noisewise
 from cases import CASES, Case, name
 from noisewise import Bounds, families, noise
 from noisewise.artifact import Privacy, Release, parse
-from noisewise.artifact.wire import digest
+from noisewise.artifact.json_text import digest
 from noisewise.errors import OutputError, ReleaseFormatError
 
 SPEND = "01234567-89ab-4def-8123-456789abcdef"

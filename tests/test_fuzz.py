@@ -151,7 +151,7 @@ def test_a_changed_release_with_a_good_checksum_can_be_written_again() -> None:
     """Fields changed and the checksum made anew: what passes must be a release that can be written
     again.
     """
-    from noisewise.artifact.wire import digest
+    from noisewise.artifact.json_text import digest
 
     rng = random.Random(7)
     odd: list[Any] = [
@@ -236,7 +236,7 @@ def test_anything_else_is_no_release(data: bytes) -> None:
 def test_any_value_of_a_field_is_refused_or_read_back(
     release: Release, data: st.DataObject
 ) -> None:
-    from noisewise.artifact.wire import digest
+    from noisewise.artifact.json_text import digest
 
     content = json.loads(release.to_json())
     del content["sha256"]

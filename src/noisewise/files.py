@@ -130,12 +130,12 @@ def _nameless(file: int, folder: Path) -> bool:
     """Whether an open file has no name left, but for the one that NFS gives a file that is removed
     while it is open.
     """
-    found = os.fstat(file)
-    if found.st_nlink == 0:
+    state = os.fstat(file)
+    if state.st_nlink == 0:
         return True
     with os.scandir(folder) as entries:
         return any(
-            entry.name.startswith(".nfs") and entry.inode() == found.st_ino for entry in entries
+            entry.name.startswith(".nfs") and entry.inode() == state.st_ino for entry in entries
         )
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
-from noisewise.curator.clusters import SILENCE, Spread, Work, open_column
+from noisewise.curator.clusters import SILENCE, Spread, Work, open_rows
 from noisewise.curator.reading import Reading
 from noisewise.errors import RecordsError, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
@@ -123,7 +123,7 @@ def test_spark_gives_the_sums_of_pandas(
     frame = spark.createDataFrame(
         [(v, "other") for v in values], f"x {kind}, `y ``z` string"
     ).repartition(parts)
-    column = open_column(frame, Reading("x", lattice_for(family, bounds).labels))
+    column = open_rows(frame, Reading("x", lattice_for(family, bounds).labels))
     assert isinstance(column, Spread)
     assert column.sums(lattice_for(family, bounds)) == in_pandas(values, family, bounds)
     assert column.count() == len(values)
@@ -138,7 +138,7 @@ def test_dask_gives_the_sums_of_pandas(
     frame = dask.from_pandas(
         pd.DataFrame({"x": plain, "y": "other"}), npartitions=parts, sort=False
     )
-    column = open_column(frame, Reading("x", lattice_for(family, bounds).labels))
+    column = open_rows(frame, Reading("x", lattice_for(family, bounds).labels))
     assert isinstance(column, Spread)
     assert column.sums(lattice_for(family, bounds)) == in_pandas(values, family, bounds)
     assert column.count() == len(values)
@@ -185,19 +185,19 @@ def test_groups_are_the_same_on_clusters(spark: Any, dask: Any) -> None:
     ).repartition(3)
     on_dask = dask.from_pandas(plain, npartitions=5, sort=False)
     for frame in (on_spark, on_dask):
-        assert open_column(frame, Reading("x", (), "g", groups)).sums(lattice) == wanted
+        assert open_rows(frame, Reading("x", (), "g", groups)).sums(lattice) == wanted
 
 
 def test_wrong_columns_of_a_cluster_are_refused(spark: Any, dask: Any) -> None:
     frame = spark.createDataFrame([([1.0], 1.0)], "x array<double>, y double")
     with pytest.raises(RecordsError, match="neither numbers nor text"):
-        open_column(frame, Reading("x"))
+        open_rows(frame, Reading("x"))
     with pytest.raises(RecordsError, match="there is no column 'z'"):
-        open_column(frame, Reading("z"))
+        open_rows(frame, Reading("z"))
     with pytest.raises(UnsupportedCombination, match="groups must differ"):
-        open_column(frame, Reading("y", (), "y", ("1", "1.0")))
+        open_rows(frame, Reading("y", (), "y", ("1", "1.0")))
     with pytest.raises(RecordsError, match="there is no column 'z'"):
-        open_column(dask.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), Reading("z"))
+        open_rows(dask.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), Reading("z"))
 
 
 def test_a_failure_in_the_cluster_says_nothing_of_a_record(
@@ -209,7 +209,7 @@ def test_a_failure_in_the_cluster_says_nothing_of_a_record(
         "x"
     )
     with pytest.raises(RecordsError, match="cannot be read") as caught:
-        open_column(frame, Reading("x")).count()
+        open_rows(frame, Reading("x")).count()
     assert "canary" not in str(caught.value) + str(caught.value.__context__) + "".join(
         capfd.readouterr()
     )
@@ -226,7 +226,7 @@ def test_a_part_that_cannot_be_read_comes_back_as_a_value(dask: Any) -> None:
     plain = pd.DataFrame({"x": [4711.0, 1.0]})
     frame = dask.from_pandas(plain, npartitions=2).map_partitions(doubled, meta=plain)
     with pytest.raises(RecordsError, match="cannot be read"):
-        open_column(frame, Reading("x")).count()
+        open_rows(frame, Reading("x")).count()
     assert Work(Reading("x"))(doubled(plain)) is None
     assert Work(Reading("x"))(plain) == [2]
 

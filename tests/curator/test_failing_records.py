@@ -15,7 +15,7 @@ import pytest
 
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
-from noisewise.curator.clusters import open_column
+from noisewise.curator.clusters import open_rows
 from noisewise.curator.ledger import Ledger
 from noisewise.curator.reading import Reading
 from noisewise.curator.sums import rehearse
@@ -123,7 +123,7 @@ def test_a_record_whose_statistic_fails_is_missing_on_clusters_too() -> None:
     lattice = lattice_for(OWN[1], Bounds(0, 9, outside="clamp"))
     frame = pd.DataFrame({"x": [1.0, HOLE, 2.5, np.nan, 12.0, HOLE]})
     with dask.config.set(scheduler="synchronous"):
-        spread = open_column(dd.from_pandas(frame, npartitions=3), Reading("x"))
+        spread = open_rows(dd.from_pandas(frame, npartitions=3), Reading("x"))
         assert spread.sums(lattice) == exact_sums(frame, lattice)
 
 

@@ -15,7 +15,7 @@ import noisewise
 from cases import CASES, Case, name
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.artifact import load_many, parse
-from noisewise.artifact.wire import digest
+from noisewise.artifact.json_text import digest
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import ReleaseFormatError
 from noisewise.mechanism.opendp import concentrated_within

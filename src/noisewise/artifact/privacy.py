@@ -86,8 +86,7 @@ class Privacy:
             )
         if self.unit not in [self.person + where for where in WHERE.values()]:
             raise ValueError(
-                f"unit must be {self.person!r}, and with groups where in them: the unit of privacy "
-                "is that of the rest."
+                f"unit must be {self.person!r}, and with groups also where that may be."
             )
         moved = (
             *self.sensitivity,
@@ -134,14 +133,14 @@ class Privacy:
                 "a release costs rho and total_rho, derived from epsilon and delta or not, or "
                 "epsilon and total_epsilon."
             )
-        own = _cost("rho", self.rho)
+        cost = _cost("rho", self.rho)
         if self.epsilon is not None and self.delta is not None:
             epsilon = exact_epsilon(self.epsilon)
             if not math.isclose(
-                implied_epsilon(own.amount, exact_delta(self.delta)), epsilon, rel_tol=_DERIVED
+                implied_epsilon(cost.amount, exact_delta(self.delta)), epsilon, rel_tol=_DERIVED
             ):
                 raise ValueError("rho is not the one that epsilon and delta allow.")
-        return own
+        return cost
 
     @property
     def person(self) -> str:
@@ -201,7 +200,7 @@ def _check_lattice(release: "Release") -> None:
     if not all(math.frexp(step)[0] == 0.5 for step in steps):
         raise ValueError(_NO_LATTICE)
     if not all(value / step % 1 == 0 for value, step in zip(release.statistic, steps, strict=True)):
-        raise ValueError("a statistic is no whole number of lattice steps.")
+        raise ValueError("a statistic is not a whole number of lattice steps.")
 
 
 def _check_neighbours(

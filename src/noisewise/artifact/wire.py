@@ -5,9 +5,7 @@ model of its shape in READERS; what the fields mean, and whether they fit togeth
 the objects that are built from them.
 """
 
-import hashlib
 import json
-import math
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from noisewise.artifact.json_text import digest, strict_json
 from noisewise.artifact.privacy import Privacy, check_curated
 from noisewise.artifact.release import NoisyCount, Release
 from noisewise.errors import NoisewiseError, ReleaseFormatError, UnsupportedCombination
@@ -30,8 +29,6 @@ VERSION = 2
 """What is written."""
 MAX_BYTES = 64 * 2**20
 """A file of more is no release, and is not read into memory to find that out."""
-_LONGEST_NUMBER = 30
-"""Digits of a whole number in a file: far more than any field has, and few enough to read."""
 _ROOM = 2**12
 """Bytes of room for the digits that noise adds to a small release; a large one has twice its size
 anyway.
@@ -150,7 +147,7 @@ def load_many(path: str | os.PathLike[str]) -> list[Release]:
 
 def parse(data: bytes | str) -> Release:
     """A release from its JSON text."""
-    content = _strict_json(data)
+    content = strict_json(data)
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ReleaseFormatError(
             "this is not a noisewise release; make one with `noisewise release`."
@@ -264,11 +261,11 @@ def _build(wire: _Wire) -> Release:
         )
     privacy = None
     if wire.privacy is not None:
-        held = wire.privacy.model_dump().items()
-        known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in held
+        parts: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in wire.privacy.model_dump().items()
         }
-        privacy = Privacy(**known)
+        privacy = Privacy(**parts)
     return Release(
         family=families.REGISTRY[kind](**fields),
         n=wire.n,
@@ -294,44 +291,3 @@ def _noise(wire: _Noise) -> Noise:
             f"noise kind {wire.kind!r} is not known; known are {', '.join(noises.REGISTRY)}."
         )
     return noises.REGISTRY[wire.kind](**wire.model_dump(exclude={"kind"}, exclude_none=True))
-
-
-def digest(content: dict[str, Any]) -> str:
-    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _strict_json(data: bytes | str) -> Any:
-    """JSON without duplicate keys, NaN, infinities or numbers beyond 64-bit floats."""
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            raise ReleaseFormatError(
-                "a key stands twice in the file; ask the curator for the original."
-            )
-        return found
-
-    def number(text: str) -> float:
-        value = float(text)
-        if not math.isfinite(value):
-            raise ReleaseFormatError(
-                "a number in the file is not finite; ask the curator for the original."
-            )
-        return value
-
-    def whole(text: str) -> int:
-        if len(text) > _LONGEST_NUMBER:
-            raise ReleaseFormatError(
-                "a whole number in the file is too long; ask the curator for the original."
-            )
-        return int(text)
-
-    try:
-        return json.loads(
-            data, object_pairs_hook=once, parse_float=number, parse_int=whole, parse_constant=number
-        )
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
-        raise ReleaseFormatError(
-            "this is not JSON, or a cut file; ask the curator for the original."
-        ) from None

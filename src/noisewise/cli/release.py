@@ -231,7 +231,7 @@ def _groups(path: Path) -> list[str]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         raise typer.BadParameter(
-            f"{path} is no text in UTF-8; it must name one group on each line."
+            f"{path} is not text in UTF-8; it must name one group on each line."
         ) from None
     return [line.strip() for line in lines if line.strip()]
 
@@ -280,7 +280,7 @@ def _forecast(request: "Prepared") -> str:
     ledger's balance.
     """
     settings, plan = request.settings, request.plan
-    n = request.column.count() if plan.public and settings.grouping is None else 0
+    n = request.rows.count() if plan.public and settings.grouping is None else 0
     lines = [
         *_forecast_settings(request, n),
         *_forecast_noise(plan, n),

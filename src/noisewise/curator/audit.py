@@ -110,25 +110,25 @@ def _attacked(
 
     def releases(table: Table, number: int) -> FloatArray:
         nonlocal done
-        made = []
+        numbers = []
         for _ in range(number):
-            made.append(table.release())
+            numbers.append(table.release())
             done += 1
             if progress is not None and done % 500 == 0:
                 progress(done / whole)
-        return np.array(made, dtype=float)
+        return np.array(numbers, dtype=float)
 
     seen = {id(table): releases(table, few) for table in tables}
-    found = []
+    tests = []
     for one, other in pairs:
         y = seen[id(one)], seen[id(other)]
-        found.append(strongest(*y, list(one.views(other, *y)), ROUGH, declared.currency))
-    best = max(range(len(pairs)), key=lambda k: max(score for score, _ in found[k].values()))
+        tests.append(strongest(*y, list(one.views(other, *y)), ROUGH, declared.currency))
+    best = max(range(len(pairs)), key=lambda k: max(score for score, _ in tests[k].values()))
     first, second = pairs[best]
     fresh = releases(first, runs - few), releases(second, runs - few)
     shown = [
         (test.shows(*fresh, MISS, declared.currency), test.words)
-        for _, test in found[best].values()
+        for _, test in tests[best].values()
     ]
     bound, words = max(shown)
     return pairs[best], words, max(0.0, bound)

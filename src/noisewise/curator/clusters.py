@@ -14,7 +14,7 @@ from typing import Any, final
 from noisewise.curator.reading import Reading
 from noisewise.curator.schema import check_columns, wrong_type
 from noisewise.curator.shield import UNREADABLE, shielded
-from noisewise.curator.sums import Column, Held
+from noisewise.curator.sums import Held, Rows
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import Lattice, Sums
 
@@ -47,7 +47,7 @@ Total = Callable[["Work"], Row]
 """Runs the work on every part of the records and adds up what it gives."""
 
 
-def open_column(records: Any, reading: Reading) -> Column:
+def open_rows(records: Any, reading: Reading) -> Rows:
     """What is read of the records, wherever they are."""
     # who holds such a frame has imported it
     spark, dask = sys.modules.get("pyspark.sql"), sys.modules.get("dask.dataframe")

@@ -18,35 +18,39 @@ from noisewise.curator.shield import UNREADABLE, shielded
 from noisewise.curator.values import NUMBERS, TEXT
 from noisewise.errors import RecordsError
 
+UNKNOWN_TO_DUCKDB = ("Float16", "Int128", "UInt128")
+"""Types of polars that are made floats, because DuckDB cannot read them from Arrow."""
+
 
 def open_polars(records: Any, columns: Columns) -> Source:
+    """A frame, or a lazy one, of which the columns alone are collected."""
     schema = shielded(records.collect_schema)
     check_columns(list(schema.names()), columns)
 
     def collect() -> Any:
         chosen = list(dict.fromkeys(column for column, _ in columns.values()))
-        # to DuckDB
-        strange = [name for name in chosen if str(schema[name]) in ("Float16", "Int128", "UInt128")]
-        return records.lazy().select(chosen).cast(dict.fromkeys(strange, float)).collect()
+        unknown = [name for name in chosen if str(schema[name]) in UNKNOWN_TO_DUCKDB]
+        return records.lazy().select(chosen).cast(dict.fromkeys(unknown, float)).collect()
 
     frame = shielded(collect)
     return typed(lambda connection: connection.from_arrow(frame), columns, wrong_types(columns))
 
 
 def open_pyarrow(records: Any, columns: Columns) -> Source:
+    """A table or a batch."""
     import pyarrow as pa
 
     check_columns(list(records.schema.names), columns)
 
     def known() -> Any:
-        made = {}
+        chosen = {}
         for column, _ in columns.values():
-            kind, one = records.schema.field(column).type, records.column(column)
-            # unknown to DuckDB; as text it is rounded as a shorter decimal would be
+            kind, values = records.schema.field(column).type, records.column(column)
+            # DuckDB knows neither; as text, a decimal is rounded as a shorter one would be
             if pa.types.is_decimal256(kind):
-                one = one.cast(pa.string())
-            made[column] = one.cast(pa.float64()) if pa.types.is_float16(kind) else one
-        return pa.table(made)
+                values = values.cast(pa.string())
+            chosen[column] = values.cast(pa.float64()) if pa.types.is_float16(kind) else values
+        return pa.table(chosen)
 
     table = shielded(known)
     return typed(lambda connection: connection.from_arrow(table), columns, wrong_types(columns))

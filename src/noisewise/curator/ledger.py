@@ -226,7 +226,8 @@ def _cost(currency: object, amount: object, least: int = 1) -> Cost:
         return Cost(currency, exact_epsilon(str(amount), digits=DIGITS_OF_TOTAL))
     except ValueError:
         raise LedgerError(
-            "an amount in the ledger is no positive number: the file is damaged; restore a backup."
+            "an amount in the ledger is not a positive number: the file is damaged; restore a "
+            "backup."
         ) from None
 
 

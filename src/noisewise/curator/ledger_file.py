@@ -55,9 +55,9 @@ class LedgerFile:
 
     def owns(self, path: Path) -> bool:
         """Whether the path is the ledger's, or SQLite would take it for a part of it."""
-        own = self.path.resolve()
+        ledger = self.path.resolve()
         return path.resolve() in [
-            own.with_name(own.name + ending) for ending in ("", NEXT, *_SQLITES_OWN)
+            ledger.with_name(ledger.name + ending) for ending in ("", NEXT, *_SQLITES_OWN)
         ]
 
     def create(self) -> None:
@@ -98,7 +98,7 @@ class LedgerFile:
             yield connection
             connection.execute("COMMIT")
             data = connection.serialize()
-            # of format 3 at most: its say is over, and SQLite itself would listen to it
+            # left by format 3: what it says is over, but SQLite itself would still believe it
             with suppress(FileNotFoundError):
                 path.with_name(path.name + "-journal").unlink()
             if not put_in_place(path, NEXT, file, data):
@@ -180,8 +180,8 @@ def _memory() -> sqlite3.Connection:
 
 @contextmanager
 def _alone(path: Path) -> Iterator[BinaryIO]:
-    """The file of that name, held by nobody else. Who had to wait looks again: meanwhile another
-    may have taken its place.
+    """The file of that name, held by nobody else. Whoever had to wait looks again, since another
+    file may have taken its place meanwhile.
     """
     end = time.monotonic() + BUSY_SECONDS
     while True:

@@ -96,7 +96,7 @@ class Statistics:
     @classmethod
     def of(cls, records: Records, settings: Settings) -> "Statistics":
         prepared, sums = _prepared(
-            records, settings, lambda ready: ready.column.sums(ready.plan.lattice)
+            records, settings, lambda ready: ready.rows.sums(ready.plan.lattice)
         )
         exact = [number for n, group in sums for number in exact_numbers(prepared.plan, n, group)]
         shown = _shown(records, settings.grouping is not None)
@@ -218,7 +218,7 @@ class Choices:
     @classmethod
     def of(cls, records: Records, settings: Settings, grid: private_bounds.Grid) -> "Choices":
         prepared, (_, valid, counts) = _prepared(
-            records, settings, lambda ready: private_bounds.below(ready.column, grid)
+            records, settings, lambda ready: private_bounds.below(ready.rows, grid)
         )
         return cls(_shown(records, False), prepared, grid, valid, counts)
 

@@ -13,9 +13,7 @@ from noisewise.curator.values import key_of_number, key_of_text, number_of_text
 
 
 def open_pandas(records: Any, columns: Columns) -> Source:
-    """pandas has no schema to trust: whatever the dtype, each value is taken for what it is, and
-    nothing is refused.
-    """
+    """Whatever the dtype, each value is taken for what it is, and nothing is refused."""
     import pandas
 
     check_columns(list(records.columns), columns)
@@ -30,13 +28,13 @@ def open_pandas(records: Any, columns: Columns) -> Source:
         texts[:] = [text for _, text in pairs]
         return np.array([number for number, _ in pairs], dtype="float64"), texts
 
-    held: dict[str, Any] = {}
+    parts: dict[str, Any] = {}
     chosen = []
     for ours, (column, wanted) in columns.items():
         numbers_of, texts = shielded(lambda column=column, wanted=wanted: values(column, wanted))  # type: ignore[misc]
-        held[f"{ours}_number"] = numbers_of
+        parts[f"{ours}_number"] = numbers_of
         if texts is not None:
-            held[f"{ours}_text"] = texts
+            parts[f"{ours}_text"] = texts
         number = f"CASE WHEN NOT isnan({ours}_number) THEN {ours}_number END"
         text = "NULL::VARCHAR" if texts is None else f"CAST({ours}_text AS VARCHAR)"
         either = (
@@ -45,7 +43,7 @@ def open_pandas(records: Any, columns: Columns) -> Source:
             else f"{key_of_number(number)}, {key_of_text(text)}"
         )
         chosen.append(f"coalesce({either}) AS {ours}")
-    frame = shielded(lambda: pandas.DataFrame(held))
+    frame = shielded(lambda: pandas.DataFrame(parts))
     return lambda connection: connection.from_df(frame).project(", ".join(chosen))
 
 
@@ -68,7 +66,7 @@ def _number_or_text(item: Any, wanted: Form) -> tuple[float, str | None]:
         return np.nan, text
     if isinstance(item, (bool, np.bool_)):
         return (np.nan, str(bool(item)).lower()) if wanted == "text" else (float(item), None)
-    # one complex record makes the others so
+    # one complex record makes complex numbers of a whole column
     if isinstance(item, (complex, np.complexfloating)) and item.imag == 0:
         item = float(item.real)
     # a duration and a signalling NaN have no float, and fail

@@ -9,7 +9,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import final
 
-from noisewise.curator.sums import Column
+from noisewise.curator.sums import Rows
 from noisewise.mechanism.opendp import private_argmin
 from noisewise.mechanism.privacy import half
 from noisewise.model.bounds import CANDIDATES, Bounds, PrivateBounds
@@ -41,12 +41,12 @@ class Grid:
         return self.lower + index * self.width
 
 
-def below(column: Column, grid: Grid) -> tuple[int, int, list[int]]:
+def below(rows: Rows, grid: Grid) -> tuple[int, int, list[int]]:
     """n, the number of records that are not missing, and for each candidate c the number of records
     x < c.
     """
     # bin i holds the x with i candidates at or below them
-    n, bins = column.bin_counts(grid.lower, grid.width, grid.size)
+    n, bins = rows.bin_counts(grid.lower, grid.width, grid.size)
     return n, sum(bins), list(accumulate(bins))[: grid.size]
 
 

@@ -13,13 +13,13 @@ import numpy as np
 from noisewise.artifact import Release, rehearse_file
 from noisewise.curator import private_bounds
 from noisewise.curator.assembly import assemble, privacy_of, with_offsets
-from noisewise.curator.clusters import open_column
+from noisewise.curator.clusters import open_rows
 from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.names import plain_name
 from noisewise.curator.plan import Plan
 from noisewise.curator.settings import Settings
 from noisewise.curator.shield import CALM, shielded
-from noisewise.curator.sums import Column, rehearse
+from noisewise.curator.sums import Rows, rehearse
 from noisewise.errors import LedgerError, NoiseError, OutputError, UnsavedRelease
 from noisewise.files import check_writable, write_once
 from noisewise.mechanism.lattice import Sums
@@ -160,7 +160,7 @@ def prepare(records: Any, settings: Settings) -> "Prepared":
     prepared = Prepared(
         settings=settings,
         plan=plan,
-        column=open_column(records, plan.reading),
+        rows=open_rows(records, plan.reading),
         dataset=dataset,
         ledger=ledger,
         account=account,
@@ -197,7 +197,7 @@ class Prepared:
     settings: Settings
     plan: Plan
     """Within the given bounds, or within the whole range of private ones."""
-    column: Column
+    rows: Rows
     dataset: str | None
     """The name that the budget stands under."""
     ledger: Ledger | None
@@ -224,7 +224,7 @@ class Prepared:
 
     def _within_given(self) -> tuple[Plan, str | None, list[Sums]]:
         plan = self.plan
-        sums = self.column.sums(plan.lattice)
+        sums = self.rows.sums(plan.lattice)
         if plan.public:
             check_headroom(max(n for n, _ in sums), plan.lattice.ranges, plan.scale)
         return plan, self._spend(), sums
@@ -232,13 +232,13 @@ class Prepared:
     def _within_private(self, wanted: PrivateBounds) -> tuple[Plan, str | None, list[Sums]]:
         plan = self.plan
         grid = private_bounds.Grid.over(wanted, self.settings.family.integer)
-        n, valid, counts = private_bounds.below(self.column, grid)
+        n, valid, counts = private_bounds.below(self.rows, grid)
         if plan.public:
             # holds for every choice of bounds
             check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)
         spend = self._spend()
         plan = self._narrowed(self.choose(valid, counts, grid))
-        return plan, spend, self.column.sums(plan.lattice)
+        return plan, spend, self.rows.sums(plan.lattice)
 
     def choose(self, valid: int, counts: list[int], grid: private_bounds.Grid) -> Bounds:
         """Private bounds, from how many records lie below each candidate. Whoever calls this has

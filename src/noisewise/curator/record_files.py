@@ -19,6 +19,7 @@ _PARQUET = (".parquet", ".pq")
 
 
 def open_file(path: Path, columns: Columns) -> Source:
+    """A .csv or .parquet file, or a folder of .parquet files."""
     try:
         if path.is_dir():
             return _folder(path, columns)
@@ -74,17 +75,16 @@ def _parquet(files: list[Path], columns: Columns, fault: str) -> Source:
     """
 
     def alike() -> list[list[str]]:
-        found: dict[tuple[object, ...], list[str]] = {}
+        by_types: dict[tuple[object, ...], list[str]] = {}
         with connect() as connection:
             for name in map(_literal, files):
                 table = connection.read_parquet(name, hive_partitioning=False)
                 kinds = dict(zip(table.columns, map(str, table.types), strict=True))
-                found.setdefault(
-                    tuple(kinds.get(column) for column, _ in columns.values()), []
-                ).append(name)
+                types = tuple(kinds.get(column) for column, _ in columns.values())
+                by_types.setdefault(types, []).append(name)
                 wide = "SELECT name FROM parquet_schema(?) WHERE precision > 38"
                 rounded.extend(column for (column,) in connection.execute(wide, [name]).fetchall())
-        return list(found.values())
+        return list(by_types.values())
 
     def read(names: list[str]) -> Source:
         return typed(

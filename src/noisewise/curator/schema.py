@@ -16,16 +16,13 @@ Source: TypeAlias = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelatio
 
 
 def check_columns(names: list[str], columns: Columns) -> None:
+    """Refuse a table that has not each of the columns once. Its other names are not shown: of a
+    file without a header they are a record.
+    """
     for column, _ in columns.values():
-        _check_column(names, column)
-
-
-def _check_column(names: list[str], column: str) -> None:
-    if names.count(column) != 1:
-        fault = "there is no column" if column not in names else "there is more than one column"
-        raise RecordsError(
-            f"{fault} {column!r}; check the name."
-        )  # others are not shown: of a file without a header they are a record
+        if names.count(column) != 1:
+            fault = "there is no column" if column not in names else "there is more than one column"
+            raise RecordsError(f"{fault} {column!r}; check the name.")
 
 
 def typed(read: Source, columns: Columns, fault: str) -> Source:
@@ -66,14 +63,17 @@ def kind_of(table: duckdb.DuckDBPyRelation, column: str) -> str:
 
 
 def quoted(column: str) -> str:
+    """The name as SQL."""
     return '"' + column.replace('"', '""') + '"'
 
 
 def wrong_type(column: str) -> str:
+    """Said of a column whose type the schema tells."""
     return (
         f"column {column!r} has a type that holds neither numbers nor text; choose another column."
     )
 
 
 def wrong_types(columns: Columns) -> str:
+    """Said where an engine fails on some column of a table that it holds already."""
     return wrong_type(next(iter(columns.values()))[0])

@@ -63,12 +63,12 @@ class Settings:
     def __post_init__(self) -> None:
         self._check_types()
         private = isinstance(self.bounds, PrivateBounds)
-        held = {
+        derived = {
             "bounds_epsilon": self._private_cost(),
             "cost": asked_cost(self.epsilon, self.delta, self.rho),
             "grouping": asked_groups(self.by, self.groups, self.sizes, self.neighbours),
         }
-        for name, value in held.items():
+        for name, value in derived.items():
             object.__setattr__(self, name, value)
         if private and self.grouping is not None:
             raise UnsupportedCombination(

@@ -33,7 +33,7 @@ COUNT = FunctionExpression("count")
 """The number of rows."""
 
 
-class Column(Protocol):
+class Rows(Protocol):
     """What is read of some records, and maybe the group that each belongs to."""
 
     def count(self) -> int:

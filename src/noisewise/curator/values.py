@@ -27,6 +27,7 @@ TEXT = ("VARCHAR", "ENUM", "NULL", '"NULL"')
 
 
 def number_of_text(text: str) -> str:
+    """The number that a text says; NULL where it says none."""
     boolean = f"CASE lower(trim({text})) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
     return f"coalesce(TRY_CAST({text} AS DOUBLE), {boolean})"
 
@@ -44,5 +45,6 @@ def key_of_text(text: str) -> str:
 
 
 def key_of_number(number: str) -> str:
+    """What a number is matched by as a label; NULL for NaN."""
     # + 0: no negative zero
     return f"CASE WHEN NOT isnan({number}) THEN 'number ' || CAST({number} + 0 AS VARCHAR) END"

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal, Protocol, cast, final
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
+from noisewise.mechanism.missing import missing_note, substitute_for
 from noisewise.mechanism.sensitivity import (
     Sensitivity,
     Size,
@@ -148,7 +149,7 @@ class Plain(Lattice):
 
     @property
     def note(self) -> str:
-        return _note(self.missing)
+        return missing_note(self.missing)
 
     @property
     def fallible(self) -> "Plain | None":
@@ -224,7 +225,7 @@ class Standardised(Lattice):
 
     @property
     def note(self) -> str:
-        return _note(self.missing)
+        return missing_note(self.missing)
 
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         top = float(self.TOP)
@@ -250,12 +251,6 @@ def _sensitivity_of_powers() -> Sensitivity:
     first, second = Standardised.powers(np.arange(-top, top + 1, dtype=np.int64))
     pair = Size(largest_l1(first, second), parabola_diameter_squared(top))
     return Sensitivity(pair, Sensitivity.of_ranges(((-top, top), (0, top))).record)
-
-
-def _note(missing: float | None) -> str:
-    if missing is None:
-        return "Missing records contribute 0, like records outside the bounds."
-    return f"Missing records are treated as records with the value {missing:g}."
 
 
 @final
@@ -330,7 +325,7 @@ def _of_sums(family: Family, bounds: Bounds | None, missing: float | bool | None
             raise UnsupportedCombination(f"missing must be 0 or 1 for the {family.kind} family.")
         return Plain(family, 0.0, 1.0, False, float(missing or 0), (1.0,), (0,), (1,))
     redact = bounds.outside == "redact"
-    substitute = _substitute(family, bounds, missing)
+    substitute = substitute_for(family, bounds, missing)
     if family.polynomial:
         return Standardised(bounds.lower, bounds.upper, redact, substitute)
     lower, upper = (
@@ -347,30 +342,3 @@ LATTICES: dict[StatisticKind, Callable[[Family, Bounds | None, float | bool | No
     "counts": _of_counts,
 }
 """What makes the lattice of a family, by the kind of its statistic."""
-
-
-def _substitute(family: Family, bounds: Bounds, missing: float | bool | None) -> float | None:
-    if bounds.outside == "redact":
-        if missing is not None:
-            raise UnsupportedCombination(
-                "under redact a missing record contributes 0; leave missing= out, or use "
-                "outside='clamp'."
-            )
-        return None
-    if missing is not None and not isinstance(missing, Real):
-        raise UnsupportedCombination(f"missing must be a number, got {type(missing).__name__}.")
-    value = (bounds.lower + bounds.upper) / 2 if missing is None else float(missing)
-    if family.integer and missing is not None and value != math.floor(value):
-        raise UnsupportedCombination(
-            f"missing must be a whole number for the {family.kind} family, got {missing}."
-        )
-    if not bounds.lower <= value <= bounds.upper:  # NaN fails too
-        raise UnsupportedCombination(
-            f"missing must lie within the bounds, got {missing}; a missing record stands for that "
-            "value."
-        )
-    return (
-        float(min(max(math.floor(value), math.ceil(bounds.lower)), math.floor(bounds.upper)))
-        if family.integer
-        else value
-    )

@@ -1,10 +1,10 @@
 """The two ways of making whole numbers private, and everything that differs between them.
 
-Both add independent noise k with P(k) proportional to exp(-|k|^p / p scale^p), p being the order: p
-= 1 is Laplace noise and p = 2 normal noise. If no neighbouring table lies further than D in the
-norm of that order, it costs (D / scale)^p / p: an epsilon for p = 1 (Dwork et al. 2006), a rho for
-p = 2 (Bun & Steinke 2016, Proposition 1.6). So the p-th power of a distance is what is measured
-here: it is a whole number, and those of separate numbers add up.
+Both add independent noise k with P(k) proportional to exp(-|k|^p / p scale^p), p being the order.
+With p = 1 it is Laplace noise, with p = 2 normal noise. If no neighbouring table lies further than
+D in the norm of that order, it costs (D / scale)^p / p: an epsilon for p = 1 (Dwork et al. 2006), a
+rho for p = 2 (Bun & Steinke 2016, Proposition 1.6). So the p-th power of a distance is what is
+measured here: it is a whole number, and those of separate numbers add up.
 """
 
 import math
