@@ -149,7 +149,7 @@ def test_labels_that_mean_the_same_are_refused() -> None:
             counts(pd.DataFrame({"x": [1]}), *labels)
 
 
-def test_an_equal_number_of_another_type_is_stored_as_the_label(folder: Path) -> None:
+def test_an_equal_number_of_another_type_is_stored_as_the_label() -> None:
     for other in (np.int64(1), Decimal(1), True):
         family = families.Categorical([0, 1], other=other)  # type: ignore[arg-type]
         assert type(family.other) is int

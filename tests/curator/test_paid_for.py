@@ -12,10 +12,25 @@ from noisewise import families
 from noisewise.cli.main import run
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import UnsavedRelease
+from noisewise.mechanism.privacy import pure
 
 COMMAND = (
     "release t.csv --column x --family bernoulli --epsilon 1 --ledger budget.db --dataset d --out"
 )
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    book = Ledger(tmp_path / "budget.db")
+    book.set_limit("d", pure(100_000))
+    return book
+
+
+@pytest.fixture
+def folder(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("x\n1\n0\n")
+    return tmp_path
 
 
 def full(*_: object) -> None:

@@ -18,7 +18,21 @@ from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import OutputError, RecordsError, UnsupportedCombination
-from noisewise.mechanism.privacy import Cost
+from noisewise.mechanism.privacy import Cost, pure
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    book = Ledger(tmp_path / "budget.db")
+    book.set_limit("d", pure(100_000))
+    return book
+
+
+@pytest.fixture
+def folder(ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("x\n1\n0\n")
+    return tmp_path
 
 
 def own(statistic: Any) -> families.Family:
