@@ -173,3 +173,14 @@ def test_a_traceback_with_locals_holds_no_record(
     assert "publish.py" in said
     assert_silent(said.encode())
     assert f"{sum(NUMBERS):.3f}" not in said
+
+
+def test_a_traceback_of_a_refused_setting_holds_no_record() -> None:
+    """It is refused before the records have been handed on."""
+    settings: dict[str, Any] = {"column": "x", "family": families.Bernoulli(), "epsilon": 1}
+    with pytest.raises(ValueError, match="neighbours must be") as caught:
+        noisewise.release(frame(), neighbours="none", ledger=None, **settings)
+    told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    said = "".join(told.format())
+    assert "publish.py" in said
+    assert_silent(said.encode())
