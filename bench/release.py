@@ -39,11 +39,12 @@ def make_rows(rows: int) -> Path:
 
 def lattice_sums(path: Path) -> None:
     from noisewise import Bounds, families
-    from noisewise.curator.statistics import Held
+    from noisewise.curator.reading import Reading
+    from noisewise.curator.sums import Held
     from noisewise.mechanism.lattice import lattice_for
 
-    family = families.Normal()
-    Held.open(path, "x", family).sums(lattice_for(family, Bounds(LOWER, UPPER, outside="clamp")))[0]
+    lattice = lattice_for(families.Normal(), Bounds(LOWER, UPPER, outside="clamp"))
+    Held.open(path, Reading("x")).sums(lattice)
 
 
 def plain_sums(path: Path) -> None:

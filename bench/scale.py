@@ -69,14 +69,14 @@ def settings() -> dict[str, Any]:
 
 def limited() -> None:
     """Every database of noisewise gets the limit that the plain sums have."""
-    from noisewise.curator import records
+    from noisewise.curator import database as databases
 
     def opened() -> duckdb.DuckDBPyConnection:
         database = unlimited()
         database.execute(f"SET memory_limit = '{LIMIT}'")
         return database
 
-    unlimited, records._open = records._open, opened  # type: ignore[attr-defined]
+    unlimited, databases._open = databases._open, opened  # type: ignore[attr-defined]
 
 
 def release(folder: Path) -> None:

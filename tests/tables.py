@@ -1,4 +1,4 @@
-"""The same table in every form that `noisewise.release` takes."""
+"""The same table in every form that `noisewise.release` takes, and the exact sums of any table."""
 
 import csv
 import io
@@ -10,6 +10,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from noisewise.curator.reading import Reading
+from noisewise.curator.sums import Held
+from noisewise.mechanism.lattice import Lattice, Sums
 
 FORMS = [
     "csv",
@@ -59,3 +63,14 @@ def csv_text(values: list[Any]) -> str:
     for index, value in enumerate(values):
         writer.writerow([index, "" if value is None else str(value)])
     return file.getvalue()
+
+
+def exact_sums(
+    records: Any,
+    lattice: Lattice,
+    column: str = "x",
+    by: str | None = None,
+    groups: tuple[Any, ...] | None = None,
+) -> list[Sums]:
+    """n and the sums of the column for each group, through the reading of a real release."""
+    return Held.open(records, Reading(column, lattice.labels, by, groups)).sums(lattice)

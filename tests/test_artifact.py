@@ -10,7 +10,8 @@ import pytest
 import noisewise
 from cases import CASES, Case, name
 from noisewise import Bounds, families, noise
-from noisewise.artifact import Privacy, Release, _digest, parse
+from noisewise.artifact import Privacy, Release, parse
+from noisewise.artifact.json_text import digest
 from noisewise.errors import OutputError, ReleaseFormatError
 
 SPEND = "01234567-89ab-4def-8123-456789abcdef"
@@ -62,7 +63,7 @@ def spoiled(change: Callable[[dict[str, Any]], None], resign: bool = True) -> st
     change(content)
     if resign:
         content.pop("sha256", None)
-        content["sha256"] = _digest(content)
+        content["sha256"] = digest(content)
     return json.dumps(content)
 
 
@@ -145,7 +146,7 @@ def test_spoiled_text_is_refused(text: str, message: str) -> None:
         parse(text)
 
 
-def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "absent.json", tmp_path):
         with pytest.raises(ReleaseFormatError, match="cannot read"):
             noisewise.load(path)

@@ -76,10 +76,10 @@ def test_dry_run_spends_nothing_and_says_what_would_happen(
     assert "2      0      2     0" in capsys.readouterr().out
 
 
-def test_private_bounds(folder: Path) -> None:
+def test_private_bounds_are_paid_for_and_noted(folder: Path) -> None:
     command = (
-        "release visits.csv --column wait --family normal --bounds private --bounds-range 0 "
-        "1000 --bounds-epsilon 0.1 --quantiles 0.01 0.99"
+        "release visits.csv --column wait --family normal --bounds private --bounds-range 0 1000 "
+        "--bounds-epsilon 0.1 --quantiles 0.01 0.99"
     )
     assert (
         run(
@@ -120,7 +120,7 @@ def test_private_bounds(folder: Path) -> None:
         ),
     ],
 )
-def test_every_family_from_the_command_line(
+def test_every_family_is_released_from_the_command_line(
     family: str, column: str, more: list[str], folder: Path
 ) -> None:
     command = [
@@ -161,18 +161,18 @@ BAD = {
         "neither .csv nor .parquet",
     ),
     "not Parquet": (
-        "release fake.parquet --column wait --family bernoulli --epsilon 1 --no-ledger "
-        "--out o.json",
+        "release fake.parquet --column wait --family bernoulli --epsilon 1 --no-ledger --out "
+        "o.json",
         "not a readable Parquet",
     ),
     "wrong type": (
-        "release dates.parquet --column when --family bernoulli --epsilon 1 --no-ledger "
-        "--out o.json",
+        "release dates.parquet --column when --family bernoulli --epsilon 1 --no-ledger --out "
+        "o.json",
         "neither numbers nor text",
     ),
     "missing column": (
-        "release visits.csv --column weight --family bernoulli --epsilon 1 "
-        "--no-ledger --out o.json",
+        "release visits.csv --column weight --family bernoulli --epsilon 1 --no-ledger --out "
+        "o.json",
         "must name the column 'weight' once",
     ),
     "bounds reversed": (
@@ -182,13 +182,13 @@ BAD = {
     "bounds no numbers": (f"{RELEASE.replace('0 60', 'a b')} --no-ledger --out o.json", "bounds"),
     "infinite bounds": (f"{RELEASE.replace('0 60', '0 inf')} --no-ledger --out o.json", "finite"),
     "no bounds": (
-        "release visits.csv --column wait --family exponential --epsilon 1 --no-ledger "
-        "--out o.json",
+        "release visits.csv --column wait --family exponential --epsilon 1 --no-ledger --out "
+        "o.json",
         "needs bounds",
     ),
     "no outside": (
-        "release visits.csv --column wait --family normal --bounds 0 1 --epsilon 1 "
-        "--no-ledger --out o.json",
+        "release visits.csv --column wait --family normal --bounds 0 1 --epsilon 1 --no-ledger "
+        "--out o.json",
         "--outside redact",
     ),
     "odd outside": (
@@ -212,8 +212,8 @@ BAD = {
         "unknown family 'weibull'; known are",
     ),
     "no other": (
-        "release visits.csv --column way --family categorical(categories=['a','b']) "
-        "--epsilon 1 --no-ledger --out o.json",
+        "release visits.csv --column way --family categorical(categories=['a','b']) --epsilon 1 "
+        "--no-ledger --out o.json",
         "needs other=",
     ),
     "not a ledger": (
@@ -269,14 +269,13 @@ BAD = {
         "gamma(shape=...)",
     ),
     "labels in one text": (
-        "release visits.csv --column way --family "
-        "categorical(categories='abc',other='a') --epsilon 1 --no-ledger --out "
-        "o.json",
+        "release visits.csv --column way --family categorical(categories='abc',other='a') "
+        "--epsilon 1 --no-ledger --out o.json",
         "a list of labels",
     ),
     "fractional missing": (
-        "release visits.csv --column wait --family poisson --bounds 0 9 "
-        "--outside clamp --missing 1.5 --epsilon 1 --no-ledger --out o.json",
+        "release visits.csv --column wait --family poisson --bounds 0 9 --outside clamp --missing "
+        "1.5 --epsilon 1 --no-ledger --out o.json",
         "whole number",
     ),
     "ledger dataset": ("ledger history budget.db --dataset nope", "known are: visits-2026"),
@@ -356,7 +355,13 @@ def test_a_csv_without_a_header_shows_no_record(
     assert "1.5" not in line
 
 
-@pytest.mark.parametrize(("part", "status"), [("check_headroom", 1), ("add_noise", 2)])
+@pytest.mark.parametrize(
+    ("part", "status"),
+    [
+        ("curator.publish.check_headroom", 1),
+        ("mechanism.mechanisms.LaplaceMechanism.add_noise", 2),
+    ],
+)
 def test_a_fault_of_ours_shows_no_traceback(
     part: str,
     status: int,
@@ -367,7 +372,7 @@ def test_a_fault_of_ours_shows_no_traceback(
     def fail(*_: object) -> None:
         raise RuntimeError("a record: SECRET")
 
-    monkeypatch.setattr(f"noisewise.curator.publish.{part}", fail)
+    monkeypatch.setattr(f"noisewise.{part}", fail)
     assert run([*RELEASE.split(), "--no-ledger", "--out", "o.json"]) == status
     seen = capsys.readouterr()
     assert "SECRET" not in seen.err + seen.out
@@ -375,6 +380,6 @@ def test_a_fault_of_ours_shows_no_traceback(
     assert not Path("o.json").exists()
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["--version"]) == 0
     assert capsys.readouterr().out.strip()[0].isdigit()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from noisewise.errors import OutputError
-from noisewise.files import check_writable, write_once
+from noisewise.files import check_writable, write_once, write_whole
 
 
 @pytest.fixture(params=["as the system can", "no nameless files", "no /proc", "no hard links"])
@@ -26,7 +26,7 @@ def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
-def test_written_once(system: str, tmp_path: Path) -> None:
+def test_a_file_that_holds_something_else_is_never_replaced(system: str, tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     write_once(path, b"one")
     write_once(path, b"one")
@@ -63,14 +63,14 @@ def test_of_many_writers_one_wins(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_that_is_not_there(system: str, tmp_path: Path) -> None:
+def test_a_folder_that_is_not_there_is_refused(system: str, tmp_path: Path) -> None:
     for write in (lambda path: write_once(path, b"one"), lambda path: check_writable(path, 1)):
         with pytest.raises(OutputError, match="cannot write"):
             write(tmp_path / "none" / "r.json")
 
 
 @pytest.mark.parametrize("name", ["n" * 300, "n\0.json", "\ud800", "pipe/r.json", "r.json/r.json"])
-def test_a_name_that_no_file_can_have(name: str, tmp_path: Path) -> None:
+def test_a_name_that_no_file_can_have_is_refused(name: str, tmp_path: Path) -> None:
     """Found before anything is spent, and again when it is written."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "r.json").touch()
@@ -81,8 +81,36 @@ def test_a_name_that_no_file_can_have(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["r.json", "link", "."])
-def test_a_name_that_is_taken(name: str, tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_refused(name: str, tmp_path: Path) -> None:
     (tmp_path / "r.json").touch()
     (tmp_path / "link").symlink_to("nowhere")
     with pytest.raises(OutputError, match="exists already"):
         check_writable(tmp_path / name, 1)
+
+
+def test_a_file_is_replaced_at_once_by_a_whole_one(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    for data in (b"one", b"two"):
+        write_whole(path, data, replace=True)
+        assert path.read_bytes() == data
+    with pytest.raises(FileExistsError):
+        write_whole(path, b"three")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_write_that_fails_leaves_everything_as_it_was(
+    replace: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError
+
+    path = tmp_path / "r.json"
+    if replace:
+        path.write_bytes(b"one")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError):
+        write_whole(path, b"two", replace=replace)
+    assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == (
+        [("r.json", b"one")] if replace else []
+    )

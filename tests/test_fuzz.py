@@ -26,13 +26,13 @@ import noisewise
 from noisewise import Bounds, NoisyCount, families, noise
 from noisewise.artifact import Privacy, Release, parse
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.statistics import Held
 from noisewise.errors import LedgerError, RecordsError, ReleaseFormatError
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import pure
 from noisewise.model import notation
 from noisewise.model.family import Family
 from noisewise.model.priors import Prior
+from tables import exact_sums
 
 INPUTS = int(os.environ.get("NOISEWISE_FUZZ", "1500"))
 PRIVACY = Privacy(
@@ -138,7 +138,7 @@ def fuzz(
             continue
 
 
-def test_releases() -> None:
+def test_a_changed_release_is_refused_unless_it_says_the_same() -> None:
     seeds = [one.to_json(indent=indent).encode() for one in RELEASES for indent in (None, 2)]
 
     def read(data: bytes) -> None:
@@ -147,11 +147,11 @@ def test_releases() -> None:
     fuzz(seeds, read, ReleaseFormatError)
 
 
-def test_releases_with_a_good_checksum() -> None:
+def test_a_changed_release_with_a_good_checksum_can_be_written_again() -> None:
     """Fields changed and the checksum made anew: what passes must be a release that can be written
     again.
     """
-    from noisewise.artifact import _digest
+    from noisewise.artifact.json_text import digest
 
     rng = random.Random(7)
     odd: list[Any] = [
@@ -193,13 +193,13 @@ def test_releases_with_a_good_checksum() -> None:
                 place = place[key]
             place[path[-1]] = copy.deepcopy(rng.choice(odd))
         try:
-            made = parse(json.dumps(content | {"sha256": _digest(content)}))
+            made = parse(json.dumps(content | {"sha256": digest(content)}))
         except ReleaseFormatError:
             continue
         assert parse(made.to_json()) == made
 
 
-def test_families_and_priors() -> None:
+def test_a_changed_family_or_prior_is_read_or_refused() -> None:
     seeds = [
         b"gamma(shape=2, rate=20)",
         b"dirichlet(concentration=[1, 2.5, 3])",
@@ -226,21 +226,23 @@ by_hypothesis = settings(max_examples=max(100, INPUTS // 50), deadline=None, dat
 
 @by_hypothesis
 @given(st.binary(max_size=500) | ANYTHING.map(lambda value: json.dumps(value).encode()))
-def test_anything_for_a_release(data: bytes) -> None:
+def test_anything_else_is_no_release(data: bytes) -> None:
     with pytest.raises(ReleaseFormatError):
         parse(data)
 
 
 @by_hypothesis
 @given(st.sampled_from(RELEASES), st.data())
-def test_anything_for_a_field(release: Release, data: st.DataObject) -> None:
-    from noisewise.artifact import _digest
+def test_any_value_of_a_field_is_refused_or_read_back(
+    release: Release, data: st.DataObject
+) -> None:
+    from noisewise.artifact.json_text import digest
 
     content = json.loads(release.to_json())
     del content["sha256"]
     content[data.draw(st.sampled_from(sorted(content)))] = data.draw(ANYTHING)
     try:
-        text = json.dumps(content | {"sha256": _digest(content)})
+        text = json.dumps(content | {"sha256": digest(content)})
     except ValueError:  # NaN is no JSON: there is no checksum of it
         return
     try:
@@ -260,7 +262,7 @@ def test_anything_for_a_field(release: Release, data: st.DataObject) -> None:
         ANYTHING,
     )
 )
-def test_anything_for_a_family_or_a_prior(text: str) -> None:
+def test_any_text_is_a_family_or_a_prior_or_is_refused(text: str) -> None:
     for parser, kind in ((notation.prior, Prior), (notation.family, Family)):
         try:
             assert isinstance(parser(text), kind)
@@ -270,7 +272,7 @@ def test_anything_for_a_family_or_a_prior(text: str) -> None:
 
 @by_hypothesis
 @given(st.integers(0, 2**14), st.binary(min_size=1, max_size=64))
-def test_anything_in_a_ledger(at: int, data: bytes) -> None:
+def test_a_ledger_with_any_bytes_in_it_is_read_or_refused(at: int, data: bytes) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "b.db"
         book = Ledger(path)
@@ -294,7 +296,7 @@ def test_anything_in_a_ledger(at: int, data: bytes) -> None:
         max_size=8,
     )
 )
-def test_any_table_as_a_csv_file(rows: list[tuple[str, Any]]) -> None:
+def test_any_table_is_read_whole_from_a_csv_file(rows: list[tuple[str, Any]]) -> None:
     """A file that Python's own writer makes is read with every one of its rows, or refused for a
     character that does not print.
     """
@@ -305,7 +307,7 @@ def test_any_table_as_a_csv_file(rows: list[tuple[str, Any]]) -> None:
         path = Path(folder) / "t.csv"
         path.write_bytes(text.getvalue().encode(errors="surrogatepass"))
         try:
-            ((n, sums),) = Held.open(path, "x", family).sums(lattice_for(family, bounds))
+            ((n, sums),) = exact_sums(path, lattice_for(family, bounds))
         except RecordsError:
             assert not text.getvalue().replace("\n", "").isprintable()
             return
@@ -313,7 +315,7 @@ def test_any_table_as_a_csv_file(rows: list[tuple[str, Any]]) -> None:
         assert all(0 <= total <= n << 21 for total in sums)
 
 
-def test_ledgers(tmp_path: Path) -> None:
+def test_a_changed_ledger_is_read_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "b.db"
     book = Ledger(path)
     book.set_limit("visits", pure(3))
@@ -342,7 +344,7 @@ def test_ledgers(tmp_path: Path) -> None:
             continue
 
 
-def test_csv_files(tmp_path: Path) -> None:
+def test_a_changed_csv_file_is_read_or_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     seeds = [
         b'id,x,y\n1,2.5,"a, b"\n2,,"c ""d"""\n3,1e5,\n',
@@ -353,7 +355,7 @@ def test_csv_files(tmp_path: Path) -> None:
 
     def read(data: bytes) -> None:
         path.write_bytes(data)
-        ((n, sums),) = Held.open(path, "x", family).sums(lattice_for(family, bounds))
+        ((n, sums),) = exact_sums(path, lattice_for(family, bounds))
         assert 0 <= n <= len(data)
         assert all(0 <= total <= n << 21 for total in sums)
 
@@ -372,7 +374,7 @@ def test_csv_files(tmp_path: Path) -> None:
     ],
     ids=["deep lists", "deep objects", "many numbers", "long n", "huge n", "long text"],
 )
-def test_monsters(data: bytes, tmp_path: Path) -> None:
+def test_deep_long_and_huge_files_are_refused(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "monster.json"
     path.write_bytes(data)
     with pytest.raises(ReleaseFormatError):

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_a_release(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_text_of_a_release_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     plain = noisewise.observe(
         family=families.Exponential(),
         n=2000,
@@ -60,7 +60,7 @@ def test_a_release(capsys: pytest.CaptureFixture[str]) -> None:
     harmless(capsys)
 
 
-def test_labels_of_a_release(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_label_of_a_release_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     law = noise.Laplace(1.0)
     noisewise.observe(
         family=families.Categorical([EVIL, "b"]), n=9, statistic=[3.0, 6.0], noise=law
@@ -74,7 +74,7 @@ def test_labels_of_a_release(capsys: pytest.CaptureFixture[str]) -> None:
     assert "\ng" not in said  # a label stays on its line
 
 
-def test_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_text_of_a_ledger_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     Ledger(Path("budget.db")).set_limit("d", pure(1))
     with closing(sqlite3.connect("budget.db")) as connection:
         connection.execute(
@@ -91,7 +91,9 @@ def test_a_ledger(capsys: pytest.CaptureFixture[str]) -> None:
     assert harmless(capsys).count(r"a\x1b[31mb") >= 5
 
 
-def test_a_table_and_names_of_files(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_name_of_a_column_or_file_steers_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     column, name = "x\u202ey", "out\x1b[31m\u202e.json"
     pd.DataFrame({column: [0, 1, 1]}).to_parquet("t.parquet")
     Ledger(Path("b\x1b.db")).set_limit("d", pure(9))

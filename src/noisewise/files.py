@@ -3,11 +3,16 @@
 import os
 import stat
 import tempfile
+import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from noisewise.errors import OutputError
+
+Permit = Callable[[int], None]
+"""Sets the owner and the permissions of an open file, by its descriptor."""
 
 
 def check_writable(path: Path, size: int) -> None:
@@ -44,11 +49,14 @@ def check_folder(path: Path) -> None:
 
 
 def write_once(path: Path, data: bytes) -> None:
-    """Write, flush to disk and only then give the file its name. A file that holds other content is
-    never replaced.
-    """
+    """Write a file that everybody may read. One that holds other content is never replaced."""
     try:
-        _link_new(path, data)
+        try:
+            write_whole(path, data, permit=_for_everybody)
+        except NoHardLinks:
+            if _exists(path):
+                raise FileExistsError from None
+            write_whole(path, data, replace=True, permit=_for_everybody)
     except FileExistsError:
         try:
             same = path.is_file() and path.read_bytes() == data
@@ -63,30 +71,50 @@ def write_once(path: Path, data: bytes) -> None:
 
 
 def put_in_place(path: Path, ending: str, old: BinaryIO, data: bytes) -> bool:
-    """Put a new file in the old one's place at once: whoever opens the path finds one of them,
-    whole. Then it is on disk.
+    """Put a new file in the place of an open one, with its owner and permissions.
 
     It is filled under the path and the ending, which nobody else may use. False if the old file
     still has a name: somebody has given it another meanwhile.
     """
-    folder = _opened(path.parent)
+    before = os.fstat(old.fileno())
     part = path.with_name(path.name + ending)
+    part.unlink(missing_ok=True)
+    write_whole(path, data, replace=True, part=part, permit=lambda file: _like(file, before))
+    return _nameless(old.fileno(), path.parent)
+
+
+class NoHardLinks(OSError):
+    """The file system cannot give a file its name only if nobody has it."""
+
+
+def write_whole(
+    path: Path,
+    data: bytes,
+    *,
+    replace: bool = False,
+    part: Path | None = None,
+    permit: Permit | None = None,
+) -> None:
+    """Fill a file, flush it to disk, and only then give it the path: whoever opens that finds a
+    whole file. When this returns, a crash of the system leaves it there.
+
+    replace: whether a file of that name is replaced; if not, it is a FileExistsError. part: the
+    name under which it is filled; without one, a name of its own, or none. permit: sets its owner
+    and permissions; without one they are those of any new file.
+    """
+    folder = _opened(path.parent)
     try:
-        part.unlink(missing_ok=True)
-        try:
-            with open(part, "xb") as file:
-                _like(file.fileno(), os.fstat(old.fileno()))
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(part, path)
-        finally:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
+        if replace:
+            _rename(path, part or _fresh(path), data, permit)
+        else:
+            _link_new(path, folder, data, permit)
         os.fsync(folder)
-        return _nameless(old.fileno(), path.parent)
     finally:
         os.close(folder)
+
+
+def _for_everybody(file: int) -> None:
+    os.fchmod(file, 0o644)
 
 
 def _like(file: int, old: os.stat_result) -> None:
@@ -102,19 +130,17 @@ def _nameless(file: int, folder: Path) -> bool:
     """Whether an open file has no name left, but for the one that NFS gives a file that is removed
     while it is open.
     """
-    found = os.fstat(file)
-    if found.st_nlink == 0:
+    state = os.fstat(file)
+    if state.st_nlink == 0:
         return True
     with os.scandir(folder) as entries:
         return any(
-            entry.name.startswith(".nfs") and entry.inode() == found.st_ino for entry in entries
+            entry.name.startswith(".nfs") and entry.inode() == state.st_ino for entry in entries
         )
 
 
 def _exists(path: Path) -> bool:
-    """Whether anything has that name; one that no file can have raises an OSError or a
-    ValueError.
-    """
+    """Whether anything has that name. One that no file can have is an OSError or a ValueError."""
     try:
         os.lstat(path)
     except FileNotFoundError:
@@ -131,26 +157,36 @@ def _reason(error: OSError | ValueError) -> str:
     return getattr(error, "strerror", None) or "its name cannot be written here"
 
 
-def _link_new(path: Path, data: bytes) -> None:
-    folder = _opened(path.parent)
+def _fresh(path: Path) -> Path:
+    """A name in the same folder that nobody has."""
+    return path.with_name(f".noisewise-{uuid.uuid4().hex}.part")
+
+
+def _rename(path: Path, part: Path, data: bytes, permit: Permit | None) -> None:
     try:
-        if not _link_nameless(path.name, folder, data):
-            _link_named(path, data)
-        os.fsync(folder)
+        with open(part, "xb") as file:
+            _fill(file, data, permit)
+        os.replace(part, path)
     finally:
-        os.close(folder)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
-def _link_nameless(name: str, folder: int, data: bytes) -> bool:
+def _link_new(path: Path, folder: int, data: bytes, permit: Permit | None) -> None:
+    if not _link_nameless(path.name, folder, data, permit):
+        _link_named(path, data, permit)
+
+
+def _link_nameless(name: str, folder: int, data: bytes, permit: Permit | None) -> bool:
     """Fill a file that has no name yet: a process that dies leaves no trace of it. False where the
     system cannot do that.
     """
     try:
-        handle = os.open(".", os.O_TMPFILE | os.O_WRONLY, dir_fd=folder)
+        handle = os.open(".", os.O_TMPFILE | os.O_WRONLY, 0o666, dir_fd=folder)
     except (AttributeError, OSError):
         return False
     with os.fdopen(handle, "wb") as file:
-        _fill(file, data)
+        _fill(file, data, permit)
         try:
             os.link(f"/proc/self/fd/{handle}", name, src_dir_fd=folder, dst_dir_fd=folder)
         except FileExistsError:
@@ -160,26 +196,25 @@ def _link_nameless(name: str, folder: int, data: bytes) -> bool:
     return True
 
 
-def _link_named(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".noisewise-", suffix=".part")
+def _link_named(path: Path, data: bytes, permit: Permit | None) -> None:
+    part = _fresh(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            _fill(file, data)
+        with open(part, "xb") as file:
+            _fill(file, data, permit)
         try:
-            os.link(name, path)  # unlike a rename, this fails where the path exists
+            os.link(os.fspath(part), path)  # unlike a rename, this fails where the path exists
         except FileExistsError:
             raise
-        except OSError:  # a file system without hard links
-            if _exists(path):
-                raise FileExistsError from None
-            os.rename(name, path)
+        except OSError:
+            raise NoHardLinks from None
     finally:
         with suppress(FileNotFoundError):
-            os.unlink(name)
+            part.unlink()
 
 
-def _fill(file: BinaryIO, data: bytes) -> None:
+def _fill(file: BinaryIO, data: bytes, permit: Permit | None) -> None:
+    if permit is not None:  # before there is anything to read
+        permit(file.fileno())
     file.write(data)
     file.flush()
-    os.fchmod(file.fileno(), 0o644)
     os.fsync(file.fileno())

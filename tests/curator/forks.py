@@ -24,7 +24,7 @@ import noisewise
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import BudgetExceeded, NoisewiseError
-from noisewise.mechanism.secure import laplace_scale
+from noisewise.mechanism.mechanisms import LaplaceMechanism
 
 SOURCE = str(Path(noisewise.__file__).parent)
 KINDS: dict[str, dict[str, Any]] = {
@@ -232,7 +232,7 @@ def closed(folder: Path) -> dict[str, int]:
 
 if __name__ == "__main__":
     assert noisewise.release  # everything is loaded before the first fork, and no thread is started
-    laplace_scale(1, Decimal(1))
+    LaplaceMechanism().smallest_scale(1, Decimal(1))
     jobs: dict[str, Callable[[Path], Any]] = {
         "race": race,
         "kill": kill,

@@ -20,10 +20,11 @@ from scipy import stats
 from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
 from noisewise.curator import audit as audits
-from noisewise.curator import publish, quantile
+from noisewise.curator import private_bounds
 from noisewise.curator.attack import View, views
 from noisewise.curator.audit import audit
-from noisewise.mechanism import lattice, secure, sensitivity
+from noisewise.mechanism import lattice, opendp
+from noisewise.mechanism.mechanisms import GaussianMechanism, LaplaceMechanism, Mechanism
 from noisewise.mechanism.privacy import pure
 from noisewise.model.arrays import FloatArray
 
@@ -73,7 +74,7 @@ def scale_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search for the scale of the noise, which takes longer than its draw, gives the same each
     time.
     """
-    monkeypatch.setattr(secure, "smallest_scale", cache(secure.smallest_scale))
+    monkeypatch.setattr(opendp, "smallest_scale", cache(opendp.smallest_scale))
 
 
 @pytest.mark.usefixtures("scale_once")
@@ -120,33 +121,36 @@ def test_a_bound_fails_no_more_often_than_it_says(
     assert np.median(bounds) > 0.7  # it is no bound that never fails because it says nothing
 
 
-def shared(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
+AddNoise = Callable[[list[int], float], list[int]]
+
+
+def shared(add_noise: AddNoise, sums: list[int], scale: float) -> list[int]:
     """One draw for all numbers."""
-    (draw,) = secure.add_noise([0], scale, gaussian)
+    (draw,) = add_noise([0], scale)
     return [value + draw for value in sums]
 
 
-def alternating(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
+def alternating(add_noise: AddNoise, sums: list[int], scale: float) -> list[int]:
     """One draw, added to every other number and taken from the rest."""
-    (draw,) = secure.add_noise([0], scale, gaussian)
+    (draw,) = add_noise([0], scale)
     return [value + (-1) ** j * draw for j, value in enumerate(sums)]
 
 
-def cancelling(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
+def cancelling(add_noise: AddNoise, sums: list[int], scale: float) -> list[int]:
     """Noise that adds up to nothing."""
-    *draws, _ = secure.add_noise([0] * len(sums), scale, gaussian)
+    *draws, _ = add_noise([0] * len(sums), scale)
     return [value + draw for value, draw in zip(sums, [*draws, -sum(draws)], strict=True)]
 
 
-def bare_third(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
+def bare_third(add_noise: AddNoise, sums: list[int], scale: float) -> list[int]:
     """No noise on the third number."""
-    noisy = secure.add_noise(sums, scale, gaussian)
+    noisy = add_noise(sums, scale)
     return [*noisy[:2], sums[2], *noisy[3:]]
 
 
-def bare_now_and_then(sums: list[int], scale: float, gaussian: bool = False) -> list[int]:
+def bare_now_and_then(add_noise: AddNoise, sums: list[int], scale: float) -> list[int]:
     """No noise at all, one time in twenty."""
-    return list(sums) if secrets.randbelow(20) == 0 else secure.add_noise(sums, scale, gaussian)
+    return list(sums) if secrets.randbelow(20) == 0 else add_noise(sums, scale)
 
 
 @pytest.mark.parametrize(
@@ -195,7 +199,11 @@ def test_broken_noise_is_caught(
     """Of 1000 runs a bound of 4 is seen where epsilon has none, and of 4000 runs one of 2 where
     noise is forgotten now and then.
     """
-    monkeypatch.setattr(publish, "add_noise", noise)
+    for mechanism in (LaplaceMechanism, GaussianMechanism):
+        draw = mechanism().add_noise
+        monkeypatch.setattr(
+            mechanism, "add_noise", lambda _, *given, draw=draw: noise(draw, *given)
+        )
     found = audit(family, bounds=bounds, runs=at_least(runs), **settings)
     assert found.bound > (3.5 if runs == 1000 else 1.5) > float(found.declared.amount)
     assert words in found.attack
@@ -207,9 +215,9 @@ def test_half_of_the_noise_in_choosing_private_bounds_is_caught(
 ) -> None:
     """They spend 4 then. At 3000 runs about 2.8 is seen; 2.3 or less in one of 10^6."""
     monkeypatch.setattr(
-        quantile,
+        private_bounds,
         "private_argmin",
-        lambda scores, moved, epsilon: secure.private_argmin(scores, moved // 2, epsilon),
+        lambda scores, moved, epsilon: opendp.private_argmin(scores, moved // 2, epsilon),
     )
     found = audit(CHOSEN[0], bounds=CHOSEN[1], runs=RUNS)
     assert found.bound > 2.2 > float(found.declared.amount)
@@ -217,20 +225,15 @@ def test_half_of_the_noise_in_choosing_private_bounds_is_caught(
 
 
 def test_a_sensitivity_of_half_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = sensitivity.of_release
+    whole = Mechanism.reach
 
-    def half(*arguments: Any) -> tuple[int, int]:
-        weight, distance = whole(*arguments)
-        return weight, distance // 2
+    def half(mechanism: Mechanism, *arguments: Any) -> tuple[int, int]:
+        weight, power = whole(mechanism, *arguments)
+        return weight, power // 2**mechanism.order
 
-    monkeypatch.setattr(sensitivity, "of_release", half)
+    monkeypatch.setattr(Mechanism, "reach", half)
     for family, bounds in (WAITS, (LETTERS, None)):
         assert not audit(family, bounds=bounds, epsilon=2, runs=RUNS).kept
-    monkeypatch.setattr(
-        sensitivity,
-        "of_release",
-        lambda *arguments: (whole(*arguments)[0], whole(*arguments)[1] // 4),
-    )
     assert not audit(WAITS[0], bounds=WAITS[1], rho=0.5, runs=RUNS).kept
 
 
@@ -251,8 +254,8 @@ def test_private_bounds_are_attacked_from_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = (
-        "audit --family poisson --bounds private --bounds-range 0 7 --bounds-epsilon 1 "
-        "--outside clamp --runs 200"
+        "audit --family poisson --bounds private --bounds-range 0 7 --bounds-epsilon 1 --outside "
+        "clamp --runs 200"
     )
     assert run(words.split()) == 0
     assert "declared epsilon = 1 for the bounds" in capsys.readouterr().out

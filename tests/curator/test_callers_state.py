@@ -22,16 +22,14 @@ from noisewise import Bounds, PrivateBounds, families
 from noisewise.curator import publish
 from noisewise.curator.ledger import Ledger
 from noisewise.curator.publish import Prepared
-from noisewise.curator.records import CALM
-from noisewise.curator.statistics import Held
+from noisewise.curator.settings import Settings
+from noisewise.curator.shield import CALM
+from noisewise.mechanism import privacy
 from noisewise.mechanism.lattice import lattice_for
+from noisewise.mechanism.mechanisms import MECHANISMS
+from noisewise.mechanism.opendp import concentrated_within, private_argmin
 from noisewise.mechanism.privacy import Cost, concentrated, exact_epsilon, pure, text
-from noisewise.mechanism.secure import (
-    concentrated_within,
-    gaussian_scale,
-    laplace_scale,
-    private_argmin,
-)
+from tables import exact_sums
 
 SIGNALS = list(decimal.Context().flags)
 CONTEXTS = {
@@ -106,22 +104,22 @@ def charged(folder: Path, name: str, settings: dict[str, Any]) -> tuple[object, 
 
 @pytest.mark.parametrize("kind", SETTINGS)
 @pytest.mark.parametrize("name", CONTEXTS)
-def test_a_release_within_the_callers_decimals(name: str, kind: str, folder: Path) -> None:
+def test_the_callers_decimal_context_changes_no_release(name: str, kind: str, folder: Path) -> None:
     wanted = charged(folder, "wanted", SETTINGS[kind])
     with within(CONTEXTS[name]):
         assert charged(folder, "found", SETTINGS[kind]) == wanted
 
 
 @pytest.mark.parametrize("name", CONTEXTS)
-def test_the_arithmetic_of_costs_within_the_callers_decimals(name: str) -> None:
+def test_the_callers_decimal_context_changes_no_cost(name: str) -> None:
     long = "0." + "123456789" * 5
 
     def all_of_it() -> list[object]:
         return [
             exact_epsilon(long),
             Cost("epsilon", exact_epsilon(long)).counted_in("rho"),
-            laplace_scale(3, Decimal("0.7")),
-            gaussian_scale(3, Decimal("0.7")),
+            MECHANISMS["epsilon"].smallest_scale(3, Decimal("0.7")),
+            MECHANISMS["rho"].smallest_scale(3, Decimal("0.7")),
             concentrated_within(Decimal("0.7"), Decimal("1e-6")),
             private_argmin([0, 10**12], 1, Decimal("0.7")),
             text(exact_epsilon("1e-20")),
@@ -172,7 +170,7 @@ def strict() -> Iterator[None]:
     "family",
     [families.Poisson(), families.Normal(), families.Gamma(shape=2), families.Exponential()],
 )
-def test_a_release_where_warnings_are_errors(family: Any, tmp_path: Path) -> None:
+def test_a_release_is_made_where_warnings_are_errors(family: Any, tmp_path: Path) -> None:
     odd = [
         1e308,
         -1e308,
@@ -206,9 +204,7 @@ def test_a_warning_of_a_record_is_nobodys_business() -> None:
 
     def total(item: Any) -> Any:
         frame = pd.DataFrame({"x": pd.Series([1.0, item], dtype=object)})
-        return Held.open(frame, "x", families.Poisson()).sums(
-            lattice_for(families.Poisson(), Bounds(0, 9, outside="clamp"))
-        )
+        return exact_sums(frame, lattice_for(families.Poisson(), Bounds(0, 9, outside="clamp")))
 
     for filters in ("error", "always", "ignore"):
         with warnings.catch_warnings(record=filters == "always") as caught:
@@ -236,21 +232,10 @@ def test_a_family_that_breaks_down_after_the_charge_is_released_within_the_whole
 
 
 def prepare(frame: pd.DataFrame, bounds: PrivateBounds, ledger: Path) -> Prepared:
-    names = ("delta", "rho", "missing", "by", "groups", "sizes", "description", "out")
-    settings: dict[str, Any] = dict.fromkeys(names) | {
-        "records_per_person": 1,
-        "neighbours": "replace_one",
-    }
-    return publish.prepare(
-        frame,
-        column="x",
-        family=Loud(),
-        bounds=bounds,
-        epsilon=1,
-        ledger=ledger,
-        dataset="d",
-        **settings,
+    settings = Settings(
+        column="x", family=Loud(), bounds=bounds, epsilon=1, ledger=ledger, dataset="d"
     )
+    return publish.prepare(frame, settings)
 
 
 def test_threads_leave_the_callers_filters_as_they_were() -> None:
@@ -269,3 +254,32 @@ def test_threads_leave_the_callers_filters_as_they_were() -> None:
     for thread in threads:
         thread.join()
     assert warnings.filters == before
+
+
+def test_threads_leave_the_warning_filters_alone() -> None:
+    before = list(warnings.filters)
+    frame = pd.DataFrame({"x": [1, 0, "a"]})
+    jobs = [
+        threading.Thread(
+            target=lambda: noisewise.release(
+                frame, column="x", family=families.Bernoulli(), epsilon=1, ledger=None
+            )
+        )
+        for _ in range(6)
+    ]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join()
+    assert list(warnings.filters) == before
+
+
+def test_amounts_are_exact_whatever_the_decimal_context() -> None:
+    with decimal.localcontext() as context:
+        context.prec = 2
+        assert privacy.compose(
+            privacy.half(Decimal("0.1119")), privacy.half(Decimal("0.1119"))
+        ) == Decimal("0.1119")
+    many_nines = Decimal("0." + "9" * 45)
+    assert privacy.compose(privacy.half(many_nines), privacy.half(many_nines)) == many_nines
+    assert privacy.text(privacy.exact_epsilon(np.float64(0.1))) == "0.1"

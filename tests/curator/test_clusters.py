@@ -18,10 +18,11 @@ import pytest
 
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
-from noisewise.curator.spread import SILENCE, Spread, Work, open_column
-from noisewise.curator.statistics import Held
+from noisewise.curator.clusters import SILENCE, Spread, Work, open_rows
+from noisewise.curator.reading import Reading
 from noisewise.errors import RecordsError, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
+from tables import exact_sums
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
@@ -111,18 +112,18 @@ def dask() -> Iterator[Any]:
 
 def in_pandas(values: list[Any], family: Any, bounds: Any) -> Any:
     frame = pd.DataFrame({"x": pd.Series(values, dtype=object)})
-    return Held.open(frame, "x", family).sums(lattice_for(family, bounds))
+    return exact_sums(frame, lattice_for(family, bounds))
 
 
 @pytest.mark.parametrize("parts", [1, 3, 7])
 @pytest.mark.parametrize(("kind", "values", "family", "bounds"), CASES)
-def test_spark(
+def test_spark_gives_the_sums_of_pandas(
     spark: Any, kind: str, values: list[Any], family: Any, bounds: Any, parts: int
 ) -> None:
     frame = spark.createDataFrame(
         [(v, "other") for v in values], f"x {kind}, `y ``z` string"
     ).repartition(parts)
-    column = open_column(frame, "x", family)
+    column = open_rows(frame, Reading("x", lattice_for(family, bounds).labels))
     assert isinstance(column, Spread)
     assert column.sums(lattice_for(family, bounds)) == in_pandas(values, family, bounds)
     assert column.count() == len(values)
@@ -130,21 +131,21 @@ def test_spark(
 
 @pytest.mark.parametrize("parts", [1, 3, 20])
 @pytest.mark.parametrize(("kind", "values", "family", "bounds"), CASES)
-def test_dask(
+def test_dask_gives_the_sums_of_pandas(
     dask: Any, kind: str, values: list[Any], family: Any, bounds: Any, parts: int
 ) -> None:
     plain = pd.Series(values, dtype=float) if kind == "double" else pd.Series(values, dtype=object)
     frame = dask.from_pandas(
         pd.DataFrame({"x": plain, "y": "other"}), npartitions=parts, sort=False
     )
-    column = open_column(frame, "x", family)
+    column = open_rows(frame, Reading("x", lattice_for(family, bounds).labels))
     assert isinstance(column, Spread)
     assert column.sums(lattice_for(family, bounds)) == in_pandas(values, family, bounds)
     assert column.count() == len(values)
 
 
 @pytest.mark.parametrize("engine", ["spark", "dask"])
-def test_a_whole_release(
+def test_a_release_of_a_cluster_is_that_of_a_table(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path, rng: np.random.Generator
 ) -> None:
     """With private bounds: counts of a thousand candidates come from the engine too."""
@@ -173,32 +174,30 @@ def test_a_whole_release(
     )
 
 
-def test_groups_on_clusters(spark: Any, dask: Any) -> None:
+def test_groups_are_the_same_on_clusters(spark: Any, dask: Any) -> None:
     plain = pd.DataFrame({"x": NUMBERS, "g": (["Kent", "7", None, "else"] * 12)[: len(NUMBERS)]})
     family, groups = families.Exponential(), ("Kent", 7, "empty")
     lattice = lattice_for(family, Bounds(0.5, 60, outside="clamp"))
-    wanted = Held.open(plain, "x", family, "g", groups).sums(lattice)
+    wanted = exact_sums(plain, lattice, by="g", groups=groups)
     assert [n for n, _ in wanted] == [12, 12, 0]
     on_spark = spark.createDataFrame(
         [*plain.astype(object).itertuples(index=False)], "x double, g string"
     ).repartition(3)
     on_dask = dask.from_pandas(plain, npartitions=5, sort=False)
     for frame in (on_spark, on_dask):
-        assert open_column(frame, "x", family, "g", groups).sums(lattice) == wanted
+        assert open_rows(frame, Reading("x", (), "g", groups)).sums(lattice) == wanted
 
 
-def test_wrong_columns_of_a_cluster(spark: Any, dask: Any) -> None:
+def test_wrong_columns_of_a_cluster_are_refused(spark: Any, dask: Any) -> None:
     frame = spark.createDataFrame([([1.0], 1.0)], "x array<double>, y double")
     with pytest.raises(RecordsError, match="neither numbers nor text"):
-        open_column(frame, "x", families.Bernoulli())
+        open_rows(frame, Reading("x"))
     with pytest.raises(RecordsError, match="there is no column 'z'"):
-        open_column(frame, "z", families.Bernoulli())
+        open_rows(frame, Reading("z"))
     with pytest.raises(UnsupportedCombination, match="groups must differ"):
-        open_column(frame, "y", families.Bernoulli(), "y", ("1", "1.0"))
+        open_rows(frame, Reading("y", (), "y", ("1", "1.0")))
     with pytest.raises(RecordsError, match="there is no column 'z'"):
-        open_column(
-            dask.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), "z", families.Bernoulli()
-        )
+        open_rows(dask.from_pandas(pd.DataFrame({"x": [1.0]}), npartitions=1), Reading("z"))
 
 
 def test_a_failure_in_the_cluster_says_nothing_of_a_record(
@@ -210,13 +209,13 @@ def test_a_failure_in_the_cluster_says_nothing_of_a_record(
         "x"
     )
     with pytest.raises(RecordsError, match="cannot be read") as caught:
-        open_column(frame, "x", families.Bernoulli()).count()
+        open_rows(frame, Reading("x")).count()
     assert "canary" not in str(caught.value) + str(caught.value.__context__) + "".join(
         capfd.readouterr()
     )
 
 
-def test_a_part_that_cannot_be_read(dask: Any) -> None:
+def test_a_part_that_cannot_be_read_comes_back_as_a_value(dask: Any) -> None:
     """A worker that raised would log the part, with its records; so the failure comes back as a
     value.
     """
@@ -227,9 +226,9 @@ def test_a_part_that_cannot_be_read(dask: Any) -> None:
     plain = pd.DataFrame({"x": [4711.0, 1.0]})
     frame = dask.from_pandas(plain, npartitions=2).map_partitions(doubled, meta=plain)
     with pytest.raises(RecordsError, match="cannot be read"):
-        open_column(frame, "x", families.Bernoulli()).count()
-    assert Work("x", families.Bernoulli(), None, None)(doubled(plain)) is None
-    assert Work("x", families.Bernoulli(), None, None)(plain) == [2]
+        open_rows(frame, Reading("x")).count()
+    assert Work(Reading("x"))(doubled(plain)) is None
+    assert Work(Reading("x"))(plain) == [2]
 
 
 def test_logging_is_off_while_any_thread_is_within() -> None:

@@ -12,15 +12,16 @@ import duckdb
 import pytest
 
 from noisewise import Bounds, families
-from noisewise.curator.records import connect, shielded
-from noisewise.curator.statistics import Held
+from noisewise.curator.database import connect
+from noisewise.curator.shield import shielded
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import lattice_for
+from tables import exact_sums
 
 
 def total(path: Path) -> int:
     family, bounds = families.Poisson(), Bounds(0, 9, outside="clamp")
-    ((_, (found,)),) = Held.open(path, "x", family).sums(lattice_for(family, bounds))
+    ((_, (found,)),) = exact_sums(path, lattice_for(family, bounds))
     return found
 
 
@@ -63,7 +64,7 @@ if child:
 """
 
 
-def test_a_process_that_is_forked_after_a_release(tmp_path: Path) -> None:
+def test_a_process_forked_after_a_release_ends_well(tmp_path: Path) -> None:
     """An open database would take the child down when it ends."""
     (tmp_path / "t.csv").write_text("x\n" + "3\n" * 10**6)
     words = [sys.executable, "-c", FORKED, str(tmp_path / "t.csv")]
@@ -73,7 +74,7 @@ def test_a_process_that_is_forked_after_a_release(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, f"{3 * 10**6}\n" * 2), done.stderr
 
 
-def test_threads_get_their_own(tmp_path: Path) -> None:
+def test_threads_get_databases_of_their_own(tmp_path: Path) -> None:
     paths = [tmp_path / f"{i}.csv" for i in range(8)]
     for i, path in enumerate(paths):
         path.write_text("x\n" + f"{i}\n" * 5000)
@@ -102,7 +103,7 @@ def test_nobody_else_is_in_it_and_one_that_failed_is_left() -> None:
     assert tables() == 0
 
 
-def test_a_query_that_is_interrupted(tmp_path: Path) -> None:
+def test_an_interrupted_query_is_a_keyboard_interrupt(tmp_path: Path) -> None:
     """DuckDB makes an error of Ctrl-C, which is no fault of the records."""
     (tmp_path / "t.csv").write_text("x\n" + "3\n" * 10**7)
     before = signal.signal(signal.SIGALRM, signal.default_int_handler)

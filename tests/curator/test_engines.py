@@ -17,10 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from noisewise import Bounds, families
-from noisewise.curator.statistics import Held
 from noisewise.errors import RecordsError
 from noisewise.mechanism.lattice import lattice_for
-from tables import FORMS, table
+from tables import FORMS, exact_sums, table
 
 NAN, INF = math.nan, math.inf
 FLOATS = [
@@ -99,7 +98,7 @@ SETTINGS = [
 
 
 def sums(records: Any, family: families.Family, bounds: Bounds | None) -> tuple[int, list[int]]:
-    return Held.open(records, "x", family).sums(lattice_for(family, bounds))[0]
+    return exact_sums(records, lattice_for(family, bounds))[0]
 
 
 def as_number(value: Any) -> float:
@@ -233,7 +232,7 @@ def test_categories_are_counted_alike_in_every_form(form: str, column: str, tmp_
     assert sums(records, families.Categorical(labels, other=other), None) == (len(values), counts)
 
 
-def test_a_thousand_categories(tmp_path: Path, rng: np.random.Generator) -> None:
+def test_a_thousand_categories_are_counted(tmp_path: Path, rng: np.random.Generator) -> None:
     values = [int(v) for v in rng.integers(0, 1200, 5000)]
     n, counts = sums(
         table("parquet", values, pa.int64(), tmp_path), families.Categorical(1000, other=7), None
@@ -245,7 +244,7 @@ def test_a_thousand_categories(tmp_path: Path, rng: np.random.Generator) -> None
     assert counts[7] == truth[7] + truth[1000:].sum()
 
 
-def test_dictionary_and_category_columns(tmp_path: Path) -> None:
+def test_dictionary_and_category_columns_are_read_as_their_labels(tmp_path: Path) -> None:
     import pandas as pd
     import polars as pl
 
@@ -265,7 +264,7 @@ def test_dictionary_and_category_columns(tmp_path: Path) -> None:
     assert sums(whole, families.Categorical([1, 2, 0], other=0), None) == (4, [2, 1, 1])
 
 
-def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
+def test_a_folder_of_parquet_files_is_one_table(tmp_path: Path) -> None:
     """Each value means the same in every file, whatever the types and the other columns of the
     first one.
     """
@@ -295,7 +294,7 @@ def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
         sums(tmp_path, families.Exponential(), bounds)
 
 
-def test_decimals_of_different_types_in_one_folder(tmp_path: Path) -> None:
+def test_decimals_of_different_types_in_one_folder_keep_their_values(tmp_path: Path) -> None:
     """One record's digits set its file's type, and must not move the records of other files."""
     for first in ("1", "1.5", "12345.67"):
         for name, values in (
@@ -309,7 +308,7 @@ def test_decimals_of_different_types_in_one_folder(tmp_path: Path) -> None:
         assert (n, total * step) == (1001, pytest.approx(400 + inside, abs=0.1))
 
 
-def test_decimals_of_many_digits(tmp_path: Path) -> None:
+def test_decimals_of_many_digits_are_rounded_as_shorter_ones_or_refused(tmp_path: Path) -> None:
     """One of more than 38 digits makes a column another type, in which the others must not be
     rounded otherwise.
     """
@@ -325,7 +324,7 @@ def test_decimals_of_many_digits(tmp_path: Path) -> None:
         sums(tmp_path / "t.parquet", families.Exponential(), bounds)
 
 
-def test_a_file_under_two_names(tmp_path: Path) -> None:
+def test_a_file_under_two_names_is_refused(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1.0]}), tmp_path / "a.parquet")
     (tmp_path / "latest.parquet").symlink_to("a.parquet")
     with pytest.raises(RecordsError, match="would count twice"):

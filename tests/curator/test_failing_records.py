@@ -15,12 +15,13 @@ import pytest
 
 import noisewise
 from noisewise import Bounds, PrivateBounds, families
+from noisewise.curator.clusters import open_rows
 from noisewise.curator.ledger import Ledger
-from noisewise.curator.spread import open_column
-from noisewise.curator.statistics import Held, rehearse
+from noisewise.curator.reading import Reading
+from noisewise.curator.sums import rehearse
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import pure
-from tables import FORMS, table
+from tables import FORMS, exact_sums, table
 
 HOLE = 0.123456789
 
@@ -69,24 +70,22 @@ FAILS = [HOLE, HOLE, 3.141595]
     list(zip(OWN, FAILS, strict=True)),
     ids=lambda value: getattr(value, "kind", None),
 )
-def test_a_statistic_that_fails_for_one_record(
+def test_a_record_whose_statistic_fails_is_missing(
     family: Any, fails: float, form: str, outside: str, tmp_path: Path
 ) -> None:
     lattice = lattice_for(family, Bounds(0, 9, outside=outside))  # type: ignore[arg-type]
     values: list[Any] = [1.0, fails, 2.5, None, 12.0, fails]
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    found = Held.open(table(form, values, pa.float64(), tmp_path / "a"), "x", family).sums(lattice)
+    found = exact_sums(table(form, values, pa.float64(), tmp_path / "a"), lattice)
     without = [None if value == fails else value for value in values]
-    assert found == Held.open(table(form, without, pa.float64(), tmp_path / "b"), "x", family).sums(
-        lattice
-    )
+    assert found == exact_sums(table(form, without, pa.float64(), tmp_path / "b"), lattice)
     assert found[0][0] == 6
 
 
 @pytest.mark.parametrize("family", OWN[:2], ids=lambda family: family.kind)
-def test_it_passes_the_rehearsal_and_is_released(family: Any, tmp_path: Path) -> None:
-    rehearse(lattice_for(family, Bounds(0, 9, outside="clamp")))
+def test_a_family_that_fails_for_some_records_is_released(family: Any, tmp_path: Path) -> None:
+    rehearse(family, lattice_for(family, Bounds(0, 9, outside="clamp")))
     book = Ledger(tmp_path / "budget.db")
     book.set_limit("d", pure(9))
     frame = pd.DataFrame({"x": [1.0, HOLE, 2.0], "g": ["a", "a", "b"]})
@@ -116,18 +115,16 @@ def test_it_passes_the_rehearsal_and_is_released(family: Any, tmp_path: Path) ->
     "ignore::FutureWarning",
     "ignore::ResourceWarning",
 )
-def test_it_is_the_same_in_parts() -> None:
-    """Dask and Spark run the same code on every part; here the parts are computed in
-    this process.
-    """
+def test_a_record_whose_statistic_fails_is_missing_on_clusters_too() -> None:
+    """Dask and Spark run the same code on every part. Here this process computes them."""
     import dask
     import dask.dataframe as dd
 
     lattice = lattice_for(OWN[1], Bounds(0, 9, outside="clamp"))
     frame = pd.DataFrame({"x": [1.0, HOLE, 2.5, np.nan, 12.0, HOLE]})
     with dask.config.set(scheduler="synchronous"):
-        spread = open_column(dd.from_pandas(frame, npartitions=3), "x", OWN[1])
-        assert spread.sums(lattice) == Held.open(frame, "x", OWN[1]).sums(lattice)
+        spread = open_rows(dd.from_pandas(frame, npartitions=3), Reading("x"))
+        assert spread.sums(lattice) == exact_sums(frame, lattice)
 
 
 def raising(kind: type[BaseException]) -> Any:
@@ -175,18 +172,18 @@ for failure in FAILURES:
 @pytest.mark.parametrize(
     "odd", range(len(OBJECTS)), ids=lambda odd: f"{odd}-{type(OBJECTS[odd]).__name__}"
 )
-def test_an_object_whose_own_code_fails(odd: int, wanted: str) -> None:
+def test_an_object_whose_own_code_fails_is_missing(odd: int, wanted: str) -> None:
     def sums(item: Any) -> Any:
         values = pd.Series([1.5, item, "a", 3], dtype=object)
         frame = pd.DataFrame({"x": values, "y": [1.0, 2.0, 3.0, 4.0]})
         if wanted == "number":
             family, bounds = families.Exponential(), Bounds(0, 9, outside="clamp")
-            return Held.open(frame, "x", family).sums(lattice_for(family, bounds))
+            return exact_sums(frame, lattice_for(family, bounds))
         if wanted == "label":
             labels = families.Categorical(["a", "3", "b"], other="b")
-            return Held.open(frame, "x", labels).sums(lattice_for(labels, None))
+            return exact_sums(frame, lattice_for(labels, None))
         family, bounds = families.Exponential(), Bounds(0, 9, outside="clamp")
-        return Held.open(frame, "y", family, "x", ("a", 3)).sums(lattice_for(family, bounds))
+        return exact_sums(frame, lattice_for(family, bounds), column="y", by="x", groups=("a", 3))
 
     assert sums(OBJECTS[odd]) == sums(None)
 
@@ -199,4 +196,4 @@ def test_text_of_a_class_of_its_own_is_text() -> None:
     odd = type("Text", (str,), parts | {"__hash__": str.__hash__})("a")
     labels = families.Categorical(["a", "b"], other="b")
     frame = pd.DataFrame({"x": pd.Series([odd, "b"], dtype=object)})
-    assert Held.open(frame, "x", labels).sums(lattice_for(labels, None)) == [(2, [1, 1])]
+    assert exact_sums(frame, lattice_for(labels, None)) == [(2, [1, 1])]

@@ -12,7 +12,7 @@ import pytest
 import noisewise
 from curator.forks import forks, publish
 from noisewise.artifact import load_many
-from noisewise.curator import ledger as ledger_module
+from noisewise.curator import ledger_file
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import LedgerError
 from noisewise.mechanism.privacy import pure
@@ -47,10 +47,10 @@ def nameless(folder: Path) -> bool:
     return True
 
 
-def test_a_kill_at_every_step(ledger: Ledger, tmp_path: Path) -> None:
-    """SIGKILL before each line that publishing reaches: plain, with private bounds, and
-    by groups.
-    """
+def test_a_kill_at_any_step_leaves_no_release_that_the_ledger_does_not_know(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    """SIGKILL before each line that publishing reaches: plain, private bounds, and by groups."""
     lines = 0
     for kind, killed in forks("steps", tmp_path).items():
         assert {status for _, status in killed} == {-signal.SIGKILL}
@@ -75,7 +75,9 @@ def test_a_kill_at_every_step(ledger: Ledger, tmp_path: Path) -> None:
     assert not left or not nameless(tmp_path)
 
 
-def test_a_full_disk(ledger: Ledger, tmp_path: Path) -> None:
+def test_a_full_disk_leaves_whole_releases_that_the_ledger_knows(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     """The operating system refuses to write more than so many bytes to a file: 33 sizes, from the
     start or from the spend on.
     """
@@ -99,7 +101,9 @@ MODES = {
 
 
 @pytest.mark.parametrize("which", MODES)
-def test_what_may_not_be_written(which: str, ledger: Ledger, tmp_path: Path) -> None:
+def test_what_may_not_be_written_is_refused_for_nothing(
+    which: str, ledger: Ledger, tmp_path: Path
+) -> None:
     name, mode, outcome = MODES[which]
     (tmp_path / "out").mkdir()
     (tmp_path / name).chmod(mode)
@@ -110,10 +114,10 @@ def test_what_may_not_be_written(which: str, ledger: Ledger, tmp_path: Path) -> 
     assert len(spends(ledger)) == len(list((tmp_path / "out").iterdir())) == (0 if outcome else 1)
 
 
-def test_a_ledger_that_another_process_holds(
+def test_a_ledger_that_another_process_holds_releases_nothing(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.2)
     with open(ledger.path, "r+b") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(LedgerError, match="another process has held it"):
@@ -123,10 +127,10 @@ def test_a_ledger_that_another_process_holds(
     assert {spend_of(tmp_path / "r.json")} == spends(ledger)
 
 
-def test_a_ledger_that_is_taken_between_the_check_and_the_spend(
+def test_a_ledger_taken_between_the_check_and_the_spend_releases_nothing(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.2)
     with open(ledger.path, "r+b") as other:
         check = Ledger.check
 

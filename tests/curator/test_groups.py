@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from noisewise.inference.evidence import gather
 from scipy import stats
 
 import noisewise
@@ -16,10 +17,11 @@ from noisewise import Bounds, PrivateBounds, families, priors
 from noisewise.cli.main import run
 from noisewise.curator.ledger import Ledger
 from noisewise.curator.plan import Plan
-from noisewise.curator.statistics import Held
+from noisewise.curator.settings import Settings
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference.evidence import gather
-from noisewise.mechanism.privacy import concentrated, pure
+from noisewise.mechanism.lattice import lattice_for
+from noisewise.mechanism.privacy import pure
+from tables import exact_sums
 
 GROUPS = ("Kent", "7", "empty")
 VALUES: list[Any] = [0.0, 0.5, 3.3, 7.0, 40.0, -40.0, None]
@@ -32,6 +34,14 @@ CASES = [
 ]
 
 
+GROUPED = {"by": "g", "groups": GROUPS}
+RELATIONS: dict[str, dict[str, str]] = {
+    "replace_one": {"sizes": "public"},
+    "move": {"sizes": "released"},
+    "add_remove": {"sizes": "released", "neighbours": "add_remove"},
+}
+
+
 def whole(plan: Plan, records: list[tuple[Any, Any]]) -> np.ndarray:
     """Everything that is released of all groups before its noise, in lattice steps."""
     frame = pd.DataFrame(
@@ -41,7 +51,7 @@ def whole(plan: Plan, records: list[tuple[Any, Any]]) -> np.ndarray:
         }
     )
     out: list[int] = []
-    for n, sums in Held.open(frame, "x", plan.family, "g", GROUPS).sums(plan.lattice):
+    for n, sums in exact_sums(frame, plan.lattice, by="g", groups=GROUPS):
         out += [n * plan.count_weight] * bool(plan.count_weight)
         out += [
             value + (0 if plan.public else n * offset)
@@ -50,8 +60,8 @@ def whole(plan: Plan, records: list[tuple[Any, Any]]) -> np.ndarray:
     return np.array(out, dtype=float)
 
 
-@pytest.mark.parametrize("cost", [pure(1), concentrated(1)], ids=["epsilon", "rho"])
-@pytest.mark.parametrize("neighbours", ["replace_one", "move", "add_remove"])
+@pytest.mark.parametrize("cost", [{"epsilon": 1}, {"rho": 1}], ids=["epsilon", "rho"])
+@pytest.mark.parametrize("neighbours", RELATIONS)
 @pytest.mark.parametrize(("family", "bounds", "values"), CASES)
 def test_no_neighbour_is_further_than_the_declared_sensitivity(
     family, bounds, values, neighbours, cost
@@ -59,7 +69,11 @@ def test_no_neighbour_is_further_than_the_declared_sensitivity(
     """Every replacement of a record within its group, by any record of any group, or with none,
     through the real reading.
     """
-    plan = Plan.make(family, bounds, None, cost, 1, neighbours)
+    plan = Plan.widest(
+        Settings(
+            column="x", family=family, bounds=bounds, **GROUPED, **RELATIONS[neighbours], **cost
+        )
+    )
     rest = [(values[1], "Kent"), (values[0], 7), (values[0], "elsewhere")]
     places = ("Kent", "7", "elsewhere", None)
     tables = {(x, g): whole(plan, [*rest, (x, g)]) for x in values for g in places}
@@ -68,11 +82,11 @@ def test_no_neighbour_is_further_than_the_declared_sensitivity(
     for (a, b), (c, d) in itertools.product(tables, repeat=2):
         if neighbours == "move" or (neighbours == "replace_one" and b == d):
             worst = max(
-                worst, np.linalg.norm(tables[a, b] - tables[c, d], ord=2 if plan.gaussian else 1)
+                worst, np.linalg.norm(tables[a, b] - tables[c, d], ord=plan.mechanism.order)
             )
     if neighbours == "add_remove":
         worst = max(
-            np.linalg.norm(made - base, ord=2 if plan.gaussian else 1) for made in tables.values()
+            np.linalg.norm(made - base, ord=plan.mechanism.order) for made in tables.values()
         )
     assert worst <= plan.sensitivity * (1 + 1e-12)
     assert worst > 0.9 * plan.sensitivity
@@ -94,13 +108,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("sizes", ["public", "released"])
-def test_from_records_to_posteriors(
+def test_every_group_gets_a_release_and_a_posterior(
     sizes: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = (
-        "release t.csv --column x --family exponential --bounds 0 20 --outside clamp "
-        "--epsilon "
-        "2 --ledger b.db --dataset d"
+        "release t.csv --column x --family exponential --bounds 0 20 --outside clamp --epsilon 2 "
+        "--ledger b.db --dataset d"
     )
     grouped = [*words.split(), "--by", "county", "--groups-file", "groups.txt", "--sizes", sizes]
     assert run([*grouped, "--dry-run"]) == 0
@@ -182,7 +195,9 @@ def test_a_group_keeps_its_noise_to_itself(folder: Path) -> None:
         ({"by": "nowhere"}, "'nowhere'"),
     ],
 )
-def test_what_does_not_fit_together(change: dict[str, Any], message: str, folder: Path) -> None:
+def test_what_does_not_fit_together_is_refused(
+    change: dict[str, Any], message: str, folder: Path
+) -> None:
     asked: dict[str, Any] = {
         "column": "x",
         "family": families.Exponential(),
@@ -204,9 +219,7 @@ def test_every_form_of_table_gives_the_same_groups(folder: Path) -> None:
     import polars as pl
     import pyarrow as pa
 
-    plan = Plan.make(
-        families.Normal(), Bounds(0, 20, outside="clamp"), None, pure(1), 1, "replace_one"
-    )
+    lattice = lattice_for(families.Normal(), Bounds(0, 20, outside="clamp"))
     frame = pd.read_csv("t.csv", dtype={"county": object})
     arrow = pa.Table.from_pandas(frame)
     arrow_file = folder / "t.parquet"
@@ -220,8 +233,6 @@ def test_every_form_of_table_gives_the_same_groups(folder: Path) -> None:
         arrow,
         duckdb.from_df(frame),
     ]
-    found = [
-        Held.open(table, "x", plan.family, "county", GROUPS).sums(plan.lattice) for table in tables
-    ]
+    found = [exact_sums(table, lattice, by="county", groups=GROUPS) for table in tables]
     assert found == found[:1] * len(tables)
     assert [n for n, _ in found[0]] == [400, 300, 0]

@@ -20,6 +20,7 @@ import noisewise
 from noisewise import Bounds, families
 from noisewise.curator import publish
 from noisewise.curator.ledger import Ledger
+from noisewise.mechanism.mechanisms import LaplaceMechanism
 from noisewise.mechanism.privacy import pure
 
 NUMBERS = [4711.08154711, 31.41592653589]
@@ -89,8 +90,8 @@ def assert_silent(said: bytes) -> None:
         "add_remove",
         "--column y --family categorical(categories=['a','b'],other='b') --epsilon 0.1",
         "--column y --family bernoulli --epsilon 0.1 --dry-run",
-        "--column x --family poisson --outside clamp --epsilon 0.1 --bounds private --bounds-range "
-        "0 1000 --bounds-epsilon 0.1",
+        "--column x --family poisson --outside clamp --epsilon 0.1 --bounds private "
+        "--bounds-range 0 1000 --bounds-epsilon 0.1",
     ],
 )
 def test_a_release_holds_no_record(settings: str, suffix: str, tmp_path: Path) -> None:
@@ -110,8 +111,8 @@ def test_a_refusal_holds_no_record(kind: str, tmp_path: Path) -> None:
     FAILING[kind](tmp_path / "table.csv")
     (table,) = [path.name for path in tmp_path.iterdir()]
     words = (
-        "--column x --family exponential --bounds 0 60 --outside redact --epsilon 0.1 "
-        "--no-ledger --out r.json"
+        "--column x --family exponential --bounds 0 60 --outside redact --epsilon 0.1 --no-ledger "
+        "--out r.json"
     )
     status, said = emitted(tmp_path, ["release", table, *words.split()])
     assert status == 2
@@ -147,7 +148,7 @@ def test_a_traceback_with_locals_holds_no_record(
     an error leaves them.
     """
     if part is not None:
-        monkeypatch.setattr(publish, part, fault)
+        monkeypatch.setattr(LaplaceMechanism if part == "add_noise" else publish, part, fault)
     ledger = Ledger(tmp_path / "b.db")
     ledger.set_limit("d", pure("0.1" if part is None else "1"))
     settings: dict[str, Any] = {
@@ -172,3 +173,14 @@ def test_a_traceback_with_locals_holds_no_record(
     assert "publish.py" in said
     assert_silent(said.encode())
     assert f"{sum(NUMBERS):.3f}" not in said
+
+
+def test_a_traceback_of_a_refused_setting_holds_no_record() -> None:
+    """It is refused before the records have been handed on."""
+    settings: dict[str, Any] = {"column": "x", "family": families.Bernoulli(), "epsilon": 1}
+    with pytest.raises(ValueError, match="neighbours must be") as caught:
+        noisewise.release(frame(), neighbours="none", ledger=None, **settings)
+    told = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    said = "".join(told.format())
+    assert "publish.py" in said
+    assert_silent(said.encode())

@@ -17,8 +17,8 @@ from noisewise.cli.main import run
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import BudgetExceeded, LedgerError
 from noisewise.mechanism.noise import DiscreteGaussian
+from noisewise.mechanism.opendp import concentrated_within
 from noisewise.mechanism.privacy import concentrated, pure, text
-from noisewise.mechanism.secure import concentrated_within
 
 
 @pytest.fixture
@@ -217,7 +217,9 @@ def rho_release(records: Path, ledger: Path, **cost: Any) -> noisewise.Release:
     )
 
 
-def test_costs_in_rho(ledger: Ledger, records: Path) -> None:
+def test_under_a_limit_in_rho_an_epsilon_counts_as_half_its_square(
+    ledger: Ledger, records: Path
+) -> None:
     """Normal noise of the declared sd; under a limit in rho, an epsilon counts as epsilon^2/2."""
     with pytest.raises(LedgerError, match=r"is in epsilon.*no pure epsilon.*limit in rho"):
         rho_release(records, ledger.path, rho="0.01")
@@ -477,8 +479,8 @@ def test_a_budget_in_rho_can_be_frozen_with_epsilon_0(tmp_path: Path) -> None:
 def test_a_spend_of_0_is_none(ledger: Ledger) -> None:
     with closing(sqlite3.connect(ledger.path)) as connection:
         connection.execute(
-            "INSERT INTO spends (id, dataset, amount, at, purpose) VALUES ('i', "
-            "'visits', '0', '2026', 'forged')"
+            "INSERT INTO spends (id, dataset, amount, at, purpose) VALUES ('i', 'visits', '0', "
+            "'2026', 'forged')"
         )
         connection.commit()
     with pytest.raises(LedgerError, match="damaged"):

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from noisewise import files
-from noisewise.curator import ledger as ledger_module
+from noisewise.curator import ledger_file
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import LedgerError
 from noisewise.mechanism.privacy import pure
@@ -194,7 +194,7 @@ def test_who_waits_for_a_ledger_takes_the_one_that_has_the_name_then(tmp_path: P
 def test_a_process_that_holds_it_through_sqlite_is_waited_for(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ledger_module, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.2)
     code = (
         "import sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None); "
         "c.execute('BEGIN IMMEDIATE'); print(1, flush=True); input()"
@@ -214,7 +214,7 @@ def test_a_process_that_holds_it_through_sqlite_is_waited_for(
     assert Ledger(path).accounts()[0].spent == 1
 
 
-def test_an_older_ledger_that_was_left_half_written(tmp_path: Path) -> None:
+def test_an_older_ledger_that_was_left_half_written_is_refused(tmp_path: Path) -> None:
     """The killed process had written some of its pages. SQLite can settle that, but only a person
     knows whether it may.
     """
@@ -239,7 +239,7 @@ def test_an_older_ledger_that_was_left_half_written(tmp_path: Path) -> None:
     assert Ledger(path).accounts()[0].spent == 1
 
 
-def test_a_ledger_that_somebody_put_in_another_mode(path: Path) -> None:
+def test_a_ledger_in_another_mode_of_sqlite_is_refused(path: Path) -> None:
     """In WAL mode the last spends may stand in a second file."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -272,3 +272,31 @@ def test_what_a_killed_process_left_is_no_hindrance(path: Path) -> None:
     Ledger(path).spend("visits", pure(1), UNIT, "paid")
     assert os.listdir(path.parent) == ["budget.db"]
     assert Ledger(path).owns(path.with_name("budget.db-next"))
+
+
+@pytest.mark.parametrize(("mask", "mode"), [(0o027, 0o640), (0o002, 0o664), (0o077, 0o600)])
+def test_a_new_ledger_has_the_permissions_of_any_new_file(
+    mask: int, mode: int, tmp_path: Path
+) -> None:
+    """A release is for everybody to read; who may read or charge a ledger is for its owner."""
+    before = os.umask(mask)
+    try:
+        Ledger(tmp_path / "new.db").set_limit("visits", pure(1))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "new.db").stat().st_mode & 0o777 == mode
+    assert os.listdir(tmp_path) == ["new.db"]
+
+
+def test_where_there_are_no_hard_links_no_ledger_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rename might put an empty ledger in the place of one made and charged meanwhile."""
+
+    def no_links(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(LedgerError, match="cannot create the ledger"):
+        Ledger(tmp_path / "new.db").set_limit("visits", pure(1))
+    assert os.listdir(tmp_path) == []

@@ -14,11 +14,12 @@ import pytest
 import noisewise
 from cases import CASES, Case, name
 from noisewise import Bounds, PrivateBounds, families
-from noisewise.artifact import _digest, load_many, parse
+from noisewise.artifact import load_many, parse
+from noisewise.artifact.json_text import digest
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import ReleaseFormatError
+from noisewise.mechanism.opendp import concentrated_within
 from noisewise.mechanism.privacy import concentrated, implied_epsilon, pure
-from noisewise.mechanism.secure import concentrated_within
 
 OLD = sorted((Path(__file__).parents[1] / "releases").glob("*.json"))
 """Written by earlier versions of noisewise, in formats 1 and 2."""
@@ -190,7 +191,7 @@ def put(content: dict[str, Any], key: str, value: Any) -> str:
         held = held[part]
     held[last] = value
     changed.pop("sha256")
-    return json.dumps(changed | {"sha256": _digest(changed)})
+    return json.dumps(changed | {"sha256": digest(changed)})
 
 
 def refused(text: str) -> bool:

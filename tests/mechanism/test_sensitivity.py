@@ -9,9 +9,8 @@ from duckdb import ColumnExpression
 
 from cases import CASES, Case, name
 from noisewise import Bounds, families
-from noisewise.curator import columns
+from noisewise.curator import duckdb_namespace
 from noisewise.errors import UnsupportedCombination
-from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Counts, Lattice, Plain, Standardised, lattice_for
 
 RULES = ["redact", "clamp"]
@@ -74,8 +73,12 @@ def test_brute_force_reaches_and_never_exceeds_the_declared_sensitivity(
         t = np.unique(contributions(lattice, records), axis=0)
         pairs = np.abs(t[:, None, :] - t[None, :, :])
         l1, l2 = pairs.sum(-1).max(), (pairs**2).sum(-1).max()
-        assert 0.99 * sensitivity.l1(lattice) <= l1 <= sensitivity.l1(lattice)
-        assert 0.98 * sensitivity.l2_squared(lattice) <= l2 <= sensitivity.l2_squared(lattice)
+        declared = lattice.sensitivity.pair
+        assert 0.99 * declared.l1 <= l1 <= declared.l1
+        assert 0.98 * declared.l2_squared <= l2 <= declared.l2_squared
+        alone = lattice.sensitivity.record
+        assert 0.99 * alone.l1 <= np.abs(t).sum(-1).max() <= alone.l1
+        assert 0.98 * alone.l2_squared <= (t**2).sum(-1).max() <= alone.l2_squared
 
 
 @combinations
@@ -100,7 +103,9 @@ def test_duckdb_computes_the_same_integers_as_numpy(case: Case, outside: str) ->
         records = dense_records(bounds)
         with duckdb.connect() as connection:
             table = connection.from_arrow(__import__("pyarrow").table({"value": records}))
-            found = table.select(*lattice.integers(ColumnExpression("value"), columns)).fetchall()
+            found = table.select(
+                *lattice.integers(ColumnExpression("value"), duckdb_namespace)
+            ).fetchall()
         assert (np.array(found) + np.array(lattice.offset) == contributions(lattice, records)).all()
 
 
@@ -123,11 +128,11 @@ def test_duckdb_computes_the_same_integers_as_numpy(case: Case, outside: str) ->
         (families.Geometric(), Bounds(1, 8, outside="redact"), 8.0),
     ],
 )
-def test_known_sensitivities(
+def test_sensitivities_are_those_worked_out_by_hand(
     family: families.Family, bounds: Bounds | None, expected: float
 ) -> None:
     lattice = lattice_for(family, bounds)
-    assert sensitivity.l1(lattice) * lattice.step[0] == pytest.approx(expected, rel=2e-6)
+    assert lattice.sensitivity.pair.l1 * lattice.step[0] == pytest.approx(expected, rel=2e-6)
 
 
 def test_standardising_beats_the_papers_single_scale_ninety_times() -> None:
@@ -135,7 +140,7 @@ def test_standardising_beats_the_papers_single_scale_ninety_times() -> None:
     it is 50 * 2.25/epsilon.
     """
     lattice = lattice_for(families.Normal(), Bounds(0, 100, outside="redact"))
-    assert 10_100 / (50 * sensitivity.l1(lattice) * lattice.step[0]) > 89
+    assert 10_100 / (50 * lattice.sensitivity.pair.l1 * lattice.step[0]) > 89
 
 
 class LogAndValue(families.Family):
@@ -155,10 +160,10 @@ def test_a_users_family_gets_the_provable_bound(outside: str, lower: float) -> N
     bounds = Bounds(lower, 9, outside=outside)  # type: ignore[arg-type]
     lattice = lattice_for(LogAndValue(), bounds)
     assert isinstance(lattice, Plain)
-    assert sensitivity.l1(lattice) == sum(hi - lo for lo, hi in lattice.ranges)
+    assert lattice.sensitivity.pair.l1 == sum(hi - lo for lo, hi in lattice.ranges)
     with np.errstate(divide="ignore"):
         t = contributions(lattice, dense_records(bounds))
-    assert np.abs(t[:, None] - t[None]).sum(-1).max() <= sensitivity.l1(lattice)
+    assert np.abs(t[:, None] - t[None]).sum(-1).max() <= lattice.sensitivity.pair.l1
 
 
 @pytest.mark.parametrize(
@@ -195,7 +200,7 @@ def test_extreme_bounds_keep_the_promise_or_are_refused(
         for i in range(0, len(t), max(1, len(t) // 50))
         for j in (0, len(t) // 2, len(t) - 1)
     )
-    assert widest <= sensitivity.l1(lattice)
+    assert widest <= lattice.sensitivity.pair.l1
 
 
 @pytest.mark.parametrize(

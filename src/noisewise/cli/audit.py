@@ -82,7 +82,7 @@ def audit(
     from noisewise.model import notation
 
     with progress("releasing") as report:
-        found = audits.audit(
+        outcome = audits.audit(
             notation.family(family),
             bounds=limits,
             epsilon=epsilon,
@@ -94,15 +94,15 @@ def audit(
             runs=runs,
             progress=report,
         )
-    currency = found.declared.currency
+    currency = outcome.declared.currency
     what = " for the bounds" if private_bounds else ""
-    say(f"tables {found.tables[0]} and {found.tables[1]}, {found.runs} releases of each")
-    say(f"the strongest attack: {found.attack}")
+    say(f"tables {outcome.tables[0]} and {outcome.tables[1]}, {outcome.runs} releases of each")
+    say(f"the strongest attack: {outcome.attack}")
     say(
-        f"declared {found.declared}{what}; at least {currency} = {found.bound:.4g} is spent, with "
-        f"confidence {audits.CONFIDENCE:g}"
+        f"declared {outcome.declared}{what}; at least {currency} = {outcome.bound:.4g} is spent, "
+        f"with confidence {audits.CONFIDENCE:g}"
     )
-    if not found.kept:
+    if not outcome.kept:
         print("MORE IS SPENT THAN DECLARED: do not release, and report this.")
         raise typer.Exit(1)
     print("no more is seen to be spent than declared.")

@@ -9,7 +9,9 @@ import typer
 from noisewise.cli.screen import say, shown
 
 app = typer.Typer(help="What was spent on which dataset, and what is left.", no_args_is_help=True)
+"""The command and its three parts."""
 File = Annotated[Path, typer.Argument(help="The ledger file.", show_default=False)]
+"""The first argument of each part."""
 
 
 @app.command("set-limit")
@@ -35,8 +37,8 @@ def set_limit(
     ] = None,
 ) -> None:
     """Set a dataset's total budget; creates the ledger if there is none."""
+    from noisewise.curator.costs import asked_limit
     from noisewise.curator.ledger import Ledger
-    from noisewise.curator.plan import asked_limit
     from noisewise.mechanism.privacy import text
 
     limit = asked_limit(epsilon, delta, rho)

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from noisewise.cli.forecast import forecast
 from noisewise.cli.numbers import number, pair, whole
 from noisewise.cli.screen import say
 
 if TYPE_CHECKING:
-    from noisewise.curator.publish import Prepared
+    from noisewise.curator.ledger import Ledger
     from noisewise.model.bounds import Bounds, PrivateBounds
-
 
 FAMILY_HELP = (
     "The model of a record: bernoulli, exponential, poisson, geometric, normal, 'normal(mean=0)', "
-    "'normal(variance=4)', "
-    "'gamma(shape=2)', or \"categorical(categories=['a','b'],other='b')\"."
+    "'normal(variance=4)', 'gamma(shape=2)', or \"categorical(categories=['a','b'],other='b')\"."
 )
+"""The help of --family, here and for an audit."""
 
 
 class ReleaseCommand(TyperCommand):
@@ -175,10 +175,10 @@ def release(
     )
 
     from noisewise.curator.publish import prepare
+    from noisewise.curator.settings import Settings
     from noisewise.model import notation
 
-    request = prepare(
-        records,
+    settings = Settings(
         column=column,
         family=notation.family(family),
         epsilon=epsilon,
@@ -196,17 +196,20 @@ def release(
         description=description,
         out=out,
     )
+    request = prepare(records, settings)
     if dry_run:
-        say(_forecast(request))
+        say(forecast(request))
         return
     with _progress():
-        made = request.publish()
+        releases = request.publish()
     # the release is made and paid for: nothing from here on may look like a failure
     with suppress(Exception):
-        size = f"{len(made)} groups by {by!r}" if by is not None else _size(made[0].n)
-        say(f"wrote {out}: {made[0].family.kind} of column {column!r}, {size}, cost {request.cost}")
+        first = releases[0]
+        size = f"{len(releases)} groups by {by!r}" if by is not None else _size(first.n)
+        kind = first.family.kind
+        say(f"wrote {out}: {kind} of column {column!r}, {size}, cost {settings.total}")
         if request.ledger is not None:
-            say(_balance(request))
+            say(_balance(request.ledger, request.dataset))
         sys.stdout.flush()
         return
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
@@ -217,14 +220,12 @@ def _size(n: int | None) -> str:
 
 
 def _groups(path: Path) -> list[str]:
-    """The names in a file of public groups. It is no table of records, so its errors
-    may be shown.
-    """
+    """The names in a file of public groups: no table of records, so its errors may be shown."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except UnicodeDecodeError:
         raise typer.BadParameter(
-            f"{path} is no text in UTF-8; it must name one group on each line."
+            f"{path} is not text in UTF-8; it must name one group on each line."
         ) from None
     return [line.strip() for line in lines if line.strip()]
 
@@ -254,8 +255,8 @@ def _bounds(
         return None
     if outside is None:
         raise typer.BadParameter(
-            "bounds need --outside redact (records outside count 0) or "
-            "--outside clamp (count as the bound)."
+            "bounds need --outside redact (records outside count 0) or --outside clamp (count as "
+            "the bound)."
         )
     if span is not None and epsilon is not None:
         return PrivateBounds(
@@ -268,79 +269,13 @@ def _bounds(
     return Bounds(*bounds, outside=outside)  # type: ignore[arg-type]
 
 
-def _forecast(request: "Prepared") -> str:
-    """What would be released, from public facts: settings, schema, the number of records, the
-    ledger's balance.
-    """
-    from noisewise.model.bounds import PrivateBounds
+def _balance(ledger: "Ledger", dataset: str | None) -> str:
+    """What the release has left of the budget."""
+    from noisewise.mechanism.privacy import text
 
-    bounds, plan = request.bounds, request.widest
-    noise_name = "discrete normal" if plan.gaussian else "discrete Laplace"
-    n = request.column.count() if plan.public and request.groups is None else 0
-    size = f"n = {n} (public)" if n else "n is not public" if not plan.public else "n is public"
-    lines = [f"Dry run: nothing is spent. {plan.family.kind} of column {request.name!r}, {size}."]
-    if request.groups is not None:
-        lines.append(
-            f"{len(request.groups.values)} groups by {request.groups.by!r}, one release "
-            "each, at the cost of one."
-        )
-    if bounds is not None:
-        lines.append(
-            f"Bounds: {bounds.lower:g} to {bounds.upper:g}, records outside: {bounds.outside}."
-        )
-    if isinstance(bounds, PrivateBounds):
-        lines.append(
-            "The bounds will be chosen privately within that range; what follows holds "
-            "for the widest."
-        )
-    lines.append(
-        f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: "
-        f"{plan.records_per_person} record(s) of one person."
-    )
-    if plan.count_noise is not None:
-        lines.append(f"Count: {noise_name} noise of scale {plan.count_noise.scales[0]:.6g}.")
-    parts = zip(plan.lattice.step, plan.noise_sd(), plan.largest_sampling_sd(n), strict=True)
-    for j, (step, noise, sampling) in enumerate(parts, 1):
-        lines.append(
-            f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, {noise_name} noise of "
-            f"scale {plan.scale * step:.6g}, "
-            f"sd {noise:.4g}" + (f", or {noise / n:.3g} on the mean of the records." if n else ".")
-        )
-        if n:
-            lines.append(
-                f"  Sampling error to expect: at most {sampling:.4g} (half of the records at "
-                "either end); "
-                f"the noise is at least {noise / sampling:.2g} of it."
-            )
-        if j == 10 and len(plan.lattice.step) > 10:
-            lines.append(f"... and {len(plan.lattice.step) - 10} more alike.")
-            break
-    implied = ""
-    if request.asked:
-        which = "It" if request.bounds_epsilon is None else f"The statistic's own {plan.cost}"
-        implied = " {} implies epsilon = {} with delta = {}.".format(which, *request.asked)
-    lines.append(f"Cost: {request.cost}.{implied}")
-    if request.account is not None:
-        lines.append(_balance(request, planned=True))
-    return "\n".join(lines)
-
-
-def _balance(request: "Prepared", planned: bool = False) -> str:
-    from noisewise.mechanism.privacy import remaining, text
-
-    assert request.ledger is not None
-    assert request.account is not None
-    if planned:
-        account = request.account
-        assert account.limit is not None
-        left = remaining(account.left, request.cost.counted_in(account.limit.currency))
-        return (
-            f"Ledger {request.ledger.path}: {text(account.left)} left for {request.dataset}, "
-            f"{text(left)} after this release."
-        )
-    now = next(a for a in request.ledger.accounts() if a.dataset == request.dataset)
+    now = next(account for account in ledger.accounts() if account.dataset == dataset)
     limit = text(now.limit.amount if now.limit is not None else now.spent)
-    return f"ledger {request.ledger.path}: {text(now.left)} left of {limit} for {request.dataset}"
+    return f"ledger {ledger.path}: {text(now.left)} left of {limit} for {dataset}"
 
 
 def _progress() -> Any:

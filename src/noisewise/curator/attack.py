@@ -25,18 +25,31 @@ from noisewise.mechanism.privacy import Currency
 from noisewise.model.arrays import FloatArray
 
 Kind = Literal["ratio", "number", "sum", "hit"]
+"""What a test looks at."""
 KINDS: tuple[Kind, ...] = ("ratio", "number", "sum", "hit")
 """One test of each kind is tried in earnest: the declared likelihood ratio, one number, several
 added up, exact values.
 """
 Numbers = NDArray[np.int_]
+"""How often each of some events came."""
 Counts = tuple[Numbers, int, Numbers, int]
 """How often some events came among how many releases of one table, and of the other."""
 LEVELS = np.linspace(0.002, 0.998, 200)
-"""Thresholds are tried at these quantiles of what was released."""
+"""Thresholds are tried at these quantiles of what was released: close enough together that none
+between them would show much more.
+"""
 ORDERS = np.array([1.05, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0])
+"""Of the Renyi divergence of two coins: near 1 for likely events, high for rare ones."""
+RATIO_ORDERS = (1.1, 1.2, 1.5, 2.0, 3.0, 5.0)
+"""Of the divergence that a likelihood ratio bounds; above 5 its mean is that of a few releases."""
+RATIO_CLIPS = (0.5, 1.0, 2.0, 4.0)
+"""Where the likelihood ratio is clipped, either side: the wider, the more releases it takes."""
+RATIO_STRETCHES = (1.0, 2.0, 4.0)
+"""What the ratio is multiplied by before: more, if more is spent than declared."""
 REACH = 10
-"""Two numbers are added up if they stand less far than this from each other."""
+"""Two numbers are added up if they stand less far than this from each other: of many numbers, all
+pairs would be too many.
+"""
 SEEN = 10
 """How often a value must have been seen to be taken for more than one point of many."""
 
@@ -172,9 +185,7 @@ def strongest(
                 if kind not in best or shown[k] > best[kind][0]:
                     best[kind] = float(shown[k]), test(k)
             if view.kind == "ratio" and currency == "rho":
-                shapes = product(
-                    (1.1, 1.2, 1.5, 2.0, 3.0, 5.0), (0.5, 1.0, 2.0, 4.0), (1.0, 2.0, 4.0)
-                )
+                shapes = product(RATIO_ORDERS, RATIO_CLIPS, RATIO_STRETCHES)
                 for ratio in (Ratio(view, swapped, *shape) for shape in shapes):
                     if (score := ratio.shows(first, second, miss, currency)) > best["ratio"][0]:
                         best["ratio"] = score, ratio

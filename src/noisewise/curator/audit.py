@@ -14,20 +14,27 @@ from typing import final
 import numpy as np
 
 from noisewise.curator.attack import KINDS, strongest
-from noisewise.curator.neighbours import Pair, Table, choices, statistics
+from noisewise.curator.neighbours import BY, COLUMN, GROUPS, Pair, Table, choices, statistics
+from noisewise.curator.settings import Amount, Settings
 from noisewise.mechanism.privacy import Cost
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.family import Family
 
 CONFIDENCE = 0.9999
+"""That the bound of an audit holds: of many audits of a good release, hardly one cries wolf."""
 MISS = (1 - CONFIDENCE) / (2 * len(KINDS))
-"""Of each of the two limits that make a bound, of each of the bounds."""
+"""The chance that a limit fails: two of them make a bound, and there is a bound for each kind of
+test.
+"""
 ROUGH = 0.001
-"""In its place where tests are chosen: of a third as many releases it gives about the limits that
-can be hoped for.
+"""The chance in its place where tests are chosen: of a third as many releases it gives about the
+limits that can be hoped for.
 """
 RUNS = 20_000
+"""Releases of each of the two tables, unless told otherwise: enough for a bound that is not far
+below what is spent.
+"""
 
 
 @final
@@ -53,9 +60,9 @@ def audit(
     family: Family,
     *,
     bounds: Bounds | PrivateBounds | None = None,
-    epsilon: object = None,
-    delta: object = None,
-    rho: object = None,
+    epsilon: Amount | None = None,
+    delta: Amount | None = None,
+    rho: Amount | None = None,
     neighbours: str = "replace_one",
     records_per_person: int = 1,
     sizes: str | None = None,
@@ -71,9 +78,23 @@ def audit(
     """
     if isinstance(bounds, PrivateBounds) and epsilon is None and delta is None and rho is None:
         epsilon = bounds.epsilon
-    asked = {"family": family, "bounds": bounds, "epsilon": epsilon, "delta": delta, "rho": rho}
-    asked |= {"neighbours": neighbours, "records_per_person": records_per_person, "sizes": sizes}
-    declared, pairs = choices(asked) if isinstance(bounds, PrivateBounds) else statistics(asked)
+    by, groups = (None, None) if sizes is None else (BY, GROUPS)
+    settings = Settings(
+        column=COLUMN,
+        family=family,
+        epsilon=epsilon,
+        delta=delta,
+        rho=rho,
+        bounds=bounds,
+        records_per_person=records_per_person,
+        neighbours=neighbours,
+        by=by,
+        groups=groups,
+        sizes=sizes,
+    )
+    declared, pairs = (
+        choices(settings, bounds) if isinstance(bounds, PrivateBounds) else statistics(settings)
+    )
     (first, second), words, bound = _attacked(pairs, declared, runs, progress)
     return Audit(declared, bound, runs, (first.shown, second.shown), words)
 
@@ -89,25 +110,25 @@ def _attacked(
 
     def releases(table: Table, number: int) -> FloatArray:
         nonlocal done
-        made = []
+        numbers = []
         for _ in range(number):
-            made.append(table.release())
+            numbers.append(table.release())
             done += 1
             if progress is not None and done % 500 == 0:
                 progress(done / whole)
-        return np.array(made, dtype=float)
+        return np.array(numbers, dtype=float)
 
     seen = {id(table): releases(table, few) for table in tables}
-    found = []
+    tests = []
     for one, other in pairs:
         y = seen[id(one)], seen[id(other)]
-        found.append(strongest(*y, list(one.views(other, *y)), ROUGH, declared.currency))
-    best = max(range(len(pairs)), key=lambda k: max(score for score, _ in found[k].values()))
+        tests.append(strongest(*y, list(one.views(other, *y)), ROUGH, declared.currency))
+    best = max(range(len(pairs)), key=lambda k: max(score for score, _ in tests[k].values()))
     first, second = pairs[best]
     fresh = releases(first, runs - few), releases(second, runs - few)
     shown = [
         (test.shows(*fresh, MISS, declared.currency), test.words)
-        for _, test in found[best].values()
+        for _, test in tests[best].values()
     ]
     bound, words = max(shown)
     return pairs[best], words, max(0.0, bound)

@@ -17,14 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_LINE = 16 * 2**20
+"""Bytes of a line at most, for DuckDB holds a line whole; BROKEN_CSV tells it as 16 MiB."""
 BROKEN_CSV = (
     "not a well-formed CSV: it needs UTF-8, commas, one header line, the same number of fields on "
-    "every line, line ends "
-    'of one kind, quotes only around whole fields (and "" for one within), and no line over 16 MiB.'
+    'every line, line ends of one kind, quotes only around whole fields (and "" for one within), '
+    "and no line over 16 MiB."
 )
+"""Said of any file of broken shape, whatever broke it."""
 _CHUNK = 2**22
+"""Bytes that are looked over at once: many enough for NumPy to be quick, few enough to hold."""
 _QUOTE, _COMMA, _LF, _CR = b'",\n\r'
+"""The bytes that shape a CSV file."""
 _BORDERS = np.frombuffer(b',\r\n"', dtype=np.uint8)
+"""What may stand before an opening quote and after a closing one."""
 
 
 def header(path: Path) -> list[str]:
@@ -66,9 +71,7 @@ def read(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the bytes tell without parsing a value: commas and line ends count outside
-    quotes only.
-    """
+    """What the bytes tell without parsing a value. Commas and line ends count outside quotes."""
 
     whole_quotes: bool
     """Quotes stand only around whole fields, doubled within, and the last one is closed."""

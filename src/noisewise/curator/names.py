@@ -5,11 +5,12 @@ import unicodedata
 
 from noisewise.errors import LedgerError
 
-# Letters, marks and signs to Python, but nothing on a screen (Unicode's
-# Default_Ignorable_Code_Point; the empty Braille cell).
 _INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
+"""Letters, marks and signs to Python, but nothing on a screen (Unicode's
+Default_Ignorable_Code_Point; the empty Braille cell).
+"""
 
 
 def plain_name(name: str) -> str:
@@ -18,8 +19,7 @@ def plain_name(name: str) -> str:
     if not composed or not composed.isprintable() or composed != looks(composed):
         raise LedgerError(
             f"dataset must be a printable name, such as visits-2026, got {name!a}: without "
-            "invisible characters, and with no "
-            "white space but single spaces between its words."
+            "invisible characters, and with no white space but single spaces between its words."
         )
     return composed
 

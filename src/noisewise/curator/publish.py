@@ -10,34 +10,32 @@ from typing import Any, TypeVar, final, overload
 
 import numpy as np
 
-from noisewise.artifact import WHERE, NoisyCount, Privacy, Release, person, rehearse_file
-from noisewise.curator import quantile
+from noisewise.artifact import Release, rehearse_file
+from noisewise.curator import private_bounds
+from noisewise.curator.assembly import assemble, privacy_of, with_offsets
+from noisewise.curator.clusters import open_rows
 from noisewise.curator.ledger import Account, Ledger
 from noisewise.curator.names import plain_name
-from noisewise.curator.plan import Groups, Plan, asked_cost, check_settings, total
-from noisewise.curator.records import CALM, shielded
-from noisewise.curator.spread import open_column
-from noisewise.curator.statistics import Column, Sums, rehearse
-from noisewise.errors import (
-    LedgerError,
-    NoiseError,
-    OutputError,
-    UnsavedRelease,
-    UnsupportedCombination,
-)
+from noisewise.curator.plan import Plan
+from noisewise.curator.settings import Settings
+from noisewise.curator.shield import CALM, shielded
+from noisewise.curator.sums import Rows, rehearse
+from noisewise.errors import LedgerError, NoiseError, OutputError, UnsavedRelease
 from noisewise.files import check_writable, write_once
-from noisewise.mechanism.lattice import RESOLUTION, Counts, Plain, Standardised
-from noisewise.mechanism.privacy import Cost, exact_delta, exact_epsilon, text
-from noisewise.mechanism.secure import MOST_SUM, add_noise, check_headroom
+from noisewise.mechanism.lattice import Sums
+from noisewise.mechanism.opendp import MOST_SUM, check_headroom
+from noisewise.mechanism.steps import RESOLUTION
 from noisewise.model.bounds import Bounds, PrivateBounds
-from noisewise.model.families.categorical import Categorical, Label
+from noisewise.model.families.categorical import Label
 from noisewise.model.family import Family
 
 UNDRAWN = (
-    "the noise could not be drawn, and nothing is released; a charge to a ledger stands. "
-    "Please report the settings."
+    "the noise could not be drawn, and nothing is released; a charge to a ledger stands. Please "
+    "report the settings."
 )
+"""Said whatever went wrong: OpenDP's own words, when it cannot draw, might quote an exact sum."""
 T = TypeVar("T")
+"""What is drawn."""
 
 
 @overload
@@ -68,57 +66,59 @@ def release(  # type: ignore[misc]
     any noise is drawn.
 
     records: a path to a .csv or .parquet file or a folder of .parquet files, a pandas, polars,
-    pyarrow or DuckDB table, or a
-        Spark or Dask frame, which is summed where it lies: noisewise must be installed where the
-        engine's Python workers run.
+        pyarrow or DuckDB table, or a Spark or Dask frame, which is summed where it lies: noisewise
+        must be installed where the engine's Python workers run.
     column: the name of the column.
-    family: the model of a record, such as families.Exponential() or families.Categorical(["a",
-    "b"], other="b").
+    family: the model of a record, such as families.Exponential() or
+        families.Categorical(["a", "b"], other="b").
     epsilon: the privacy cost; a number or, to the digit, text such as "0.1". Alone it is pure, by
-    Laplace noise.
+        Laplace noise.
     delta: with epsilon, a small probability that epsilon may fail: normal noise, of the largest rho
-    within both.
+        within both.
     rho: the cost in zero-concentrated privacy (zCDP) instead, by normal noise; better where there
-    are many statistics.
+        are many statistics.
     ledger: the path of the ledger to charge. None charges none, and the release states that its
-    cost is unrecorded.
+        cost is unrecorded.
     dataset: the name that the budget stands under in the ledger; needed with a ledger.
     bounds: Bounds(lower, upper, outside="redact" or "clamp"), or PrivateBounds(...) to have them
-    chosen with privacy.
-        Bernoulli and Categorical take none.
+        chosen with privacy. Bernoulli and Categorical take none.
     missing: the value that a missing record stands for: under clamp (default: the midpoint), for
-    the Bernoulli (default: 0).
+        the Bernoulli (default: 0).
     records_per_person: how many records one person may own; the noise grows with it, and the
-    guarantee is per person.
+        guarantee is per person.
     neighbours: "replace_one": tables are neighbours if one record is replaced by another; n is
-    public.
-        "add_remove": if one record is added or removed; n is not public, and a noisy count is
-        released with the statistic.
+        public. "add_remove": if one record is added or removed; n is not public, and a noisy count
+        is released with the statistic.
     by: a second column, by whose values the records fall into groups: one release for each, at the
-    cost of one.
+        cost of one.
     groups: the public names of the groups. Records of other groups contribute nothing; a group
-    without records has a release too.
+        without records has a release too.
     sizes: "public": every group's n is public, and neighbours replace a record within its group.
-    "released": a noisy count of each
-        group is released, and neighbours may replace a record by one of another group.
+        "released": a noisy count of each group is released, and neighbours may replace a record by
+        one of another group.
     description: a sentence for whoever reads the release.
     out: where to write the release. It is checked before anything is spent; release.save(path)
-    comes after.
+        comes after.
 
     Returns the release, or with `by` a list of them in the order of the groups; `out` then has one
     on each line (.jsonl). Whatever is refused raises a ValueError (mostly a NoisewiseError) that
     says what to do; before the records have been read, nothing is spent.
 
-    >>> noisewise.release("visits.csv", column="wait", family=families.Exponential(),
-    bounds=Bounds(0, 60, outside="redact"),
-    ...                   epsilon="0.5", ledger="budget.db", dataset="visits-2026",
-    out="wait.release.json")
+    >>> noisewise.release(
+    ...     "visits.csv",
+    ...     column="wait",
+    ...     family=families.Exponential(),
+    ...     bounds=Bounds(0, 60, outside="redact"),
+    ...     epsilon="0.5",
+    ...     ledger="budget.db",
+    ...     dataset="visits-2026",
+    ...     out="wait.release.json",
+    ... )
     """
     held = [records]
     del records
     try:
-        made = prepare(
-            held.pop(),
+        settings = Settings(
             column=column,
             family=family,
             epsilon=epsilon,
@@ -135,106 +135,57 @@ def release(  # type: ignore[misc]
             sizes=sizes,
             description=description,
             out=out,
-        ).publish()
-        return made[0] if by is None else made
+        )
+        releases = prepare(held.pop(), settings).publish()
+        return releases[0] if by is None else releases
     # its traceback leads to frames that hold the records, and some tools print their variables
     except BaseException as error:
         refusal = error.with_traceback(None)
         refusal.__cause__ = refusal.__context__ = None
+        held.clear()
     raise refusal
 
 
-def prepare(
-    records: Any,
-    *,
-    column: str,
-    family: Family,
-    epsilon: float | str | Decimal | None,
-    delta: float | str | Decimal | None,
-    rho: float | str | Decimal | None,
-    ledger: str | os.PathLike[str] | None,
-    dataset: str | None,
-    bounds: Bounds | PrivateBounds | None,
-    missing: float | None,
-    records_per_person: int,
-    neighbours: str,
-    by: str | None,
-    groups: Sequence[Label] | None,
-    sizes: str | None,
-    description: str | None,
-    out: str | os.PathLike[str] | None,
-) -> "Prepared":
-    """Check everything that can be checked from public facts: the settings, the output, the
-    ledger's balance, the schema.
+def prepare(records: Any, settings: Settings) -> "Prepared":
+    """Check everything that can be checked from public facts: whether the settings make a release,
+    the ledger's balance, the schema, the output.
     """
-    for name, path in (("ledger", ledger), ("out", out)):
-        if not (path is None or isinstance(path, (str, os.PathLike))):
-            raise UnsupportedCombination(
-                f"{name} must be a path or None, got {type(path).__name__}."
-            )
-    texts = {"column": column, "dataset": dataset, "description": description}
-    check_settings(family, bounds, records_per_person, neighbours, **texts)
-    for_bounds = (
-        exact_epsilon(bounds.epsilon, "the epsilon of private bounds")
-        if isinstance(bounds, PrivateBounds)
-        else None
-    )
-    own = asked_cost(epsilon, delta, rho)
-    grouping = Groups.checked(by, groups, sizes, neighbours)
-    if grouping is not None and isinstance(bounds, PrivateBounds):
-        raise UnsupportedCombination(
-            "private bounds do not go with groups; release them once for "
-            "all groups, then use them here."
-        )
-    moving = grouping is not None and grouping.sizes == "released" and neighbours == "replace_one"
-    span = (
-        Bounds(bounds.lower, bounds.upper, outside=bounds.outside)
-        if isinstance(bounds, PrivateBounds)
-        else bounds
-    )
-    widest = Plan.make(
-        family, span, missing, own, records_per_person, "move" if moving else neighbours
-    )
-    rehearse(widest.lattice)
-    book = None if ledger is None else Ledger(Path(ledger))
-    account = None
-    if book is not None:
-        if out is not None and book.owns(Path(out)):
-            raise LedgerError(f"{out} is a name that the ledger uses for itself; choose another.")
-        if dataset is None:
-            raise LedgerError(
-                "a release that is charged to a ledger needs --dataset NAME "
-                "(dataset= in Python), its budget's name."
-            )
-        account = book.check(dataset, total(own, for_bounds), widest.unit)
-        dataset = account.dataset
-    elif dataset is not None:
-        dataset = plain_name(dataset)
+    plan = Plan.widest(settings)
+    rehearse(settings.family, plan.lattice)
+    ledger = None if settings.ledger is None else Ledger(Path(settings.ledger))
+    account = None if ledger is None else _account(ledger, settings)
+    dataset = settings.dataset
+    if dataset is not None:
+        dataset = plain_name(dataset) if account is None else account.dataset
     prepared = Prepared(
-        column=open_column(
-            records, column, family, *(() if grouping is None else (grouping.by, grouping.values))
-        ),
-        name=column,
-        groups=grouping,
-        bounds=bounds,
-        bounds_epsilon=for_bounds,
-        missing=missing,
-        widest=widest,
+        settings=settings,
+        plan=plan,
+        rows=open_rows(records, plan.reading),
         dataset=dataset,
-        asked=None if delta is None else (text(exact_epsilon(epsilon)), text(exact_delta(delta))),  # type: ignore[arg-type]
-        description=description,
-        ledger=book,
+        ledger=ledger,
         account=account,
-        out=None if out is None else Path(out),
     )
     size = rehearse_file(prepared.blank())
-    if out is not None:
-        check_writable(Path(out), size * (1 if grouping is None else len(grouping.values)))
+    if settings.out is not None:
+        check_writable(Path(settings.out), size * len(settings.group_names))
     return prepared
 
 
+def _account(ledger: Ledger, settings: Settings) -> Account:
+    """The budget that pays for it."""
+    if settings.out is not None and ledger.owns(Path(settings.out)):
+        raise LedgerError(
+            f"{settings.out} is a name that the ledger uses for itself; choose another."
+        )
+    if settings.dataset is None:
+        raise LedgerError(
+            "a release that is charged to a ledger needs --dataset NAME (dataset= in Python), its "
+            "budget's name."
+        )
+    return ledger.check(settings.dataset, settings.total, settings.unit)
+
+
 def _draw(noise: Callable[[], T]) -> T:
-    """OpenDP's own words, when it cannot draw, might quote an exact sum."""
     return shielded(noise, UNDRAWN, NoiseError)
 
 
@@ -243,26 +194,15 @@ def _draw(noise: Callable[[], T]) -> T:
 class Prepared:
     """A release that was found possible, before a record is read or anything is spent."""
 
-    column: Column
-    name: str
-    groups: Groups | None
-    bounds: Bounds | PrivateBounds | None
-    bounds_epsilon: Decimal | None
-    missing: float | None
-    widest: Plan
-    """The plan within the given bounds, or within the whole range of private ones."""
+    settings: Settings
+    plan: Plan
+    """Within the given bounds, or within the whole range of private ones."""
+    rows: Rows
     dataset: str | None
-    asked: tuple[str, str] | None
-    """The epsilon and delta that rho was derived from."""
-    description: str | None
+    """The name that the budget stands under."""
     ledger: Ledger | None
     account: Account | None
-    out: Path | None
-
-    @property
-    def cost(self) -> Cost:
-        """What the ledger is charged."""
-        return total(self.widest.cost, self.bounds_epsilon)
+    """The budget, before it is charged."""
 
     def publish(self) -> list[Release]:
         """Read, spend, draw, write. A failure before the spend costs nothing; one after it has been
@@ -272,205 +212,113 @@ class Prepared:
             return self._publish()
 
     def _publish(self) -> list[Release]:
-        plan = self.widest
-        if isinstance(self.bounds, PrivateBounds):
-            grid = quantile.Grid.over(self.bounds, plan.family.integer)
-            n, valid, counts = quantile.below(self.column, grid)
-            if plan.public:
-                # holds for every choice of bounds
-                check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)
-            spend = self._spend()
-            plan = self._within(self._choose(valid, counts, grid))
-            found = self.column.sums(plan.lattice)
-        else:
-            found = self.column.sums(plan.lattice)
-            if plan.public:
-                check_headroom(max(n for n, _ in found), plan.lattice.ranges, plan.scale)
-            spend = self._spend()
-        made = self.releases(plan, spend, found)
-        if self.out is not None:
-            try:
-                if self.groups is None:
-                    made[0].save(self.out)
-                else:
-                    write_once(self.out, "".join(one.to_json(indent=None) for one in made).encode())
-            except OutputError as error:
-                raise UnsavedRelease(
-                    f"{error} The budget is spent; the release is kept with this error.",
-                    made[0] if self.groups is None else made,
-                ) from None
-        return made
+        bounds = self.settings.bounds
+        plan, spend, sums = (
+            self._within_private(bounds)
+            if isinstance(bounds, PrivateBounds)
+            else self._within_given()
+        )
+        releases = self.releases(plan, spend, sums)
+        self._write(releases)
+        return releases
 
-    def releases(self, plan: Plan, spend: str | None, found: list[Sums]) -> list[Release]:
-        """The noise of all groups, drawn at once, and a release of each. Whoever calls this has
+    def _within_given(self) -> tuple[Plan, str | None, list[Sums]]:
+        plan = self.plan
+        sums = self.rows.sums(plan.lattice)
+        if plan.public:
+            check_headroom(max(n for n, _ in sums), plan.lattice.ranges, plan.scale)
+        return plan, self._spend(), sums
+
+    def _within_private(self, wanted: PrivateBounds) -> tuple[Plan, str | None, list[Sums]]:
+        plan = self.plan
+        grid = private_bounds.Grid.over(wanted, self.settings.family.integer)
+        n, valid, counts = private_bounds.below(self.rows, grid)
+        if plan.public:
+            # holds for every choice of bounds
+            check_headroom(n, [*plan.lattice.ranges, (0, 2 << RESOLUTION)], 2 * plan.scale)
+        spend = self._spend()
+        plan = self._narrowed(self.choose(valid, counts, grid))
+        return plan, spend, self.rows.sums(plan.lattice)
+
+    def choose(self, valid: int, counts: list[int], grid: private_bounds.Grid) -> Bounds:
+        """Private bounds, from how many records lie below each candidate. Whoever calls this has
         paid.
         """
-        lattice = plan.lattice
-        exact: list[int] = []
-        for n, sums in found:
-            if plan.public:
-                exact += sums
-                continue
-            # What would pass 63 bits is clipped: that moves no table further apart.
-            whole = [n * plan.count_weight] * bool(plan.count_weight)
-            whole += [
-                value + n * offset for value, offset in zip(sums, lattice.offset, strict=True)
-            ]
-            exact += [min(max(value, -MOST_SUM), MOST_SUM) for value in whole]
-        noisy = _draw(lambda: add_noise(exact, plan.scale, plan.gaussian))
-        each = len(noisy) // len(found)
-        privacy, names = self._privacy(plan, spend), self._group_names()
-        return [
-            self._release(plan, privacy, n, noisy[g * each : (g + 1) * each], name)
-            for g, ((n, _), name) in enumerate(zip(found, names, strict=True))
-        ]
+        wanted, epsilon = self.settings.bounds, self.settings.bounds_epsilon
+        assert isinstance(wanted, PrivateBounds)
+        assert epsilon is not None
+        k = self.settings.records_per_person
+        return _draw(lambda: private_bounds.choose(valid, counts, grid, wanted, epsilon, k))
 
-    def blank(self) -> Release:
-        """A release of no records and no noise: what a file must be able to hold."""
-        values = [0] * (len(self.widest.lattice.step) + bool(self.widest.count_weight))
-        spend = None if self.ledger is None else str(uuid.uuid4())
-        return self._release(
-            self.widest,
-            self._privacy(self.widest, spend),
-            0,
-            values,
-            max(self._group_names(), key=_length),
-        )
-
-    def _group_names(self) -> tuple[Label | None, ...]:
-        return (None,) if self.groups is None else self.groups.values
-
-    def _release(
-        self, plan: Plan, privacy: Privacy, n: int, noisy: list[int], name: Label | None
-    ) -> Release:
-        """One group's release, or that of all records, from its noisy whole numbers: the count, if
-        there is one, and the sums.
-        """
-        lattice, count = plan.lattice, None
-        if plan.count_weight:
-            assert plan.count_noise is not None
-            count, noisy = NoisyCount(noisy[0] / plan.count_weight, plan.count_noise), noisy[1:]
-        if plan.public:
-            noisy = [
-                value + n * offset for value, offset in zip(noisy, lattice.offset, strict=True)
-            ]
-        return Release(
-            family=plan.family,
-            n=n if plan.public else None,
-            count=count,
-            statistic=tuple(value * step for value, step in zip(noisy, lattice.step, strict=True)),
-            noise=plan.noise,
-            bounds=plan.bounds,
-            coordinates=lattice.coordinates,  # type: ignore[arg-type]
-            dataset=self.dataset,
-            column=self.name,
-            group=None if self.groups is None else (self.groups.by, str(name)),
-            description=self.description,
-            privacy=privacy,
-            notes=self._notes(plan),
-        )
-
-    def _choose(self, valid: int, counts: list[int], grid: quantile.Grid) -> Bounds:
-        assert isinstance(self.bounds, PrivateBounds)
-        assert self.bounds_epsilon is not None
-        bounds, cost = self.bounds, self.bounds_epsilon
-        return _draw(
-            lambda: quantile.choose(
-                valid, counts, grid, bounds, cost, self.widest.records_per_person
-            )
-        )
-
-    def _within(self, bounds: Bounds) -> Plan:
-        """The plan within privately chosen bounds; where they do not serve the family, the whole
-        range does.
-        """
-        plan = self.widest
-        missing = (
-            None if self.missing is None else min(max(self.missing, bounds.lower), bounds.upper)
-        )
+    def _narrowed(self, bounds: Bounds) -> Plan:
+        """The plan within chosen bounds; if they do not serve the family, the whole range does."""
         try:
-            return Plan.make(
-                plan.family, bounds, missing, plan.cost, plan.records_per_person, plan.neighbours
-            )
+            return self.plan.narrowed(bounds)
         except Exception:  # of whatever kind, from a family's own code: it is paid for
-            return plan
+            return self.plan
 
     def _spend(self) -> str | None:
         if self.ledger is None or self.dataset is None:
             return None
-        groups = (
-            ""
-            if self.groups is None
-            else (f" by {self.groups.by!r} in {len(self.groups.values)} groups")
+        settings = self.settings
+        return self.ledger.spend(self.dataset, settings.total, settings.unit, settings.purpose)
+
+    def releases(self, plan: Plan, spend: str | None, sums: list[Sums]) -> list[Release]:
+        """The noise of all groups, drawn at once, and a release of each. Whoever calls this has
+        paid.
+        """
+        exact = [number for n, group in sums for number in exact_numbers(plan, n, group)]
+        noisy = _draw(lambda: plan.mechanism.add_noise(exact, plan.scale))
+        each = len(noisy) // len(sums)
+        privacy = privacy_of(plan, spend)
+        return [
+            assemble(
+                plan,
+                privacy=privacy,
+                n=n,
+                noisy=noisy[place * each : (place + 1) * each],
+                group=group,
+                dataset=self.dataset,
+            )
+            for place, ((n, _), group) in enumerate(
+                zip(sums, self.settings.group_names, strict=True)
+            )
+        ]
+
+    def blank(self) -> Release:
+        """A release of no records and no noise: what a file must be able to hold."""
+        plan = self.plan
+        return assemble(
+            plan,
+            privacy=privacy_of(plan, None if self.ledger is None else str(uuid.uuid4())),
+            n=0,
+            noisy=[0] * (len(plan.lattice.step) + bool(plan.count_weight)),
+            group=max(self.settings.group_names, key=lambda name: len(str(name))),
+            dataset=self.dataset,
         )
-        unit = self.widest.unit
-        purpose = f"release of {self.name!r}{groups} ({self.widest.family.kind}, {unit})"
-        return self.ledger.spend(self.dataset, self.cost, unit, purpose)
 
-    def _privacy(self, plan: Plan, spend: str | None) -> Privacy:
-        k = plan.records_per_person
-        return Privacy(
-            **self._amounts(plan),
-            neighbours="replace_one" if plan.neighbours == "move" else plan.neighbours,
-            records_per_person=k,
-            unit=person(k) + WHERE[None if self.groups is None else self.groups.sizes],
-            sensitivity=tuple(plan.sensitivity * step for step in plan.lattice.step),
-            count_sensitivity=plan.sensitivity / plan.count_weight if plan.count_weight else None,
-            bounds_epsilon=None if self.bounds_epsilon is None else text(self.bounds_epsilon),
-            quantiles=self.bounds.quantiles if isinstance(self.bounds, PrivateBounds) else None,
-            spend=spend,
-        )
-
-    def _amounts(self, plan: Plan) -> dict[str, str | None]:
-        own, whole = text(plan.cost.amount), text(self.cost.amount)
-        if not plan.gaussian:
-            return {"epsilon": own, "total_epsilon": whole}
-        epsilon, delta = self.asked or (None, None)
-        return {
-            "epsilon": epsilon,
-            "delta": delta,
-            "total_epsilon": None,
-            "rho": own,
-            "total_rho": whole,
-        }
-
-    def _notes(self, plan: Plan) -> tuple[str, ...]:
-        notes = [_missing_note(plan)]
-        if plan.bounds is not None and plan.bounds.outside == "redact":
-            notes.append(
-                "A record outside the bounds contributes 0, in the coordinates of the statistic."
-            )
-        if plan.bounds is not None and plan.bounds.outside == "clamp":
-            notes.append(
-                "A record outside the bounds contributes as if it lay on the nearer bound."
-            )
-        if isinstance(self.bounds, PrivateBounds):
-            notes.append(
-                "The bounds were chosen privately from the same records; inference "
-                "ignores that they depend on them."
-            )
-        if self.groups is not None:
-            notes.append(
-                "All groups together cost what is stated here, once. Records of groups that are "
-                "not listed contribute nothing."
-            )
-        if not plan.public:
-            notes.append("The number of records is not public; inference treats it as unknown.")
-        if self.ledger is None:
-            notes.append("The cost of this release is not recorded in any ledger.")
-        return tuple(notes)
+    def _write(self, releases: list[Release]) -> None:
+        if self.settings.out is None:
+            return
+        grouped = self.settings.grouping is not None
+        try:
+            if grouped:
+                lines = "".join(one.to_json(indent=None) for one in releases)
+                write_once(Path(self.settings.out), lines.encode())
+            else:
+                releases[0].save(self.settings.out)
+        except OutputError as error:
+            raise UnsavedRelease(
+                f"{error} The budget is spent; the release is kept with this error.",
+                releases if grouped else releases[0],
+            ) from None
 
 
-def _length(name: Label | None) -> int:
-    return len(str(name))
-
-
-def _missing_note(plan: Plan) -> str:
-    lattice, family = plan.lattice, plan.family
-    if isinstance(lattice, Counts):
-        assert isinstance(family, Categorical)
-        return f"Records that are missing or unlisted count as {family.other!r}."
-    assert isinstance(lattice, (Plain, Standardised))
-    if lattice.missing is None:
-        return "Missing records contribute 0, like records outside the bounds."
-    return f"Missing records are treated as records with the value {lattice.missing:g}."
+def exact_numbers(plan: Plan, n: int, sums: list[int]) -> list[int]:
+    """What noise is added to: the sums of n records and, where n is not public, their count."""
+    if plan.public:
+        return sums
+    count = [n * plan.count_weight] if plan.count_weight else []
+    # What would pass 63 bits is clipped: that moves no table further apart.
+    whole = [*count, *with_offsets(plan, n, sums)]
+    return [min(max(value, -MOST_SUM), MOST_SUM) for value in whole]

@@ -6,25 +6,50 @@ with the curator's namespace in place of NumPy, inside a database; x is a float 
 or a database's NULL, stands for a missing record (so a condition is phrased to be true of what is
 present: NULL is not true). Whatever x is, the result lies in the declared integer ranges, because
 the last step before the sum is a clip. Sums of integers are exact in any order, so the sensitivity
-that `sensitivity` computes holds for the sums as they are.
+that a lattice states holds for the sums as they are.
 """
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from numbers import Real
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, Literal, Protocol, cast, final
 
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.model.arrays import Namespace
+from noisewise.mechanism.missing import missing_note, substitute_for
+from noisewise.mechanism.sensitivity import (
+    Sensitivity,
+    Size,
+    largest_l1,
+    parabola_diameter_squared,
+)
+from noisewise.mechanism.steps import RESOLUTION, lattices_of
+from noisewise.model import families
+from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
-from noisewise.model.families.categorical import Categorical
-from noisewise.model.family import Family
+from noisewise.model.families.categorical import Categorical, Label
+from noisewise.model.family import Family, StatisticKind
 
-RESOLUTION = 20
-"""A continuous statistic has about 2^20 lattice steps over its range."""
+Coordinates = Literal["plain", "standardised"]
+"""What a released statistic is of: t(x), or (u, u^2) of u = (x - centre)/radius of the bounds."""
+Sums = tuple[int, list[int]]
+"""n and, for each statistic, the sum of the records' integer contributions less their offsets."""
+NO_VALUES = np.empty(0)
+"""What a lattice tries in the database that lets no family's code run in it."""
+
+
+class Records(Protocol):
+    """What a lattice asks of records, wherever they are; for each group, if they are in groups."""
+
+    def sums_of_integers(self, lattice: "Lattice") -> list[Sums]:
+        """The sums of what `lattice.integers` gives."""
+
+    def counts_of_labels(self, other: int) -> list[Sums]:
+        """How many have each label; those that have none of them count for the one at `other`."""
 
 
 class Lattice(ABC):
@@ -32,7 +57,9 @@ class Lattice(ABC):
     coordinates.
     """
 
-    coordinates: ClassVar[str] = "plain"
+    coordinates: ClassVar[Coordinates] = "plain"
+    adds_up_to_n: ClassVar[bool] = False
+    """Whether the statistics are counts of all records, so that their noisy sum is a noisy n."""
 
     @property
     @abstractmethod
@@ -51,9 +78,44 @@ class Lattice(ABC):
         """
         return (0,) * len(self.ranges)
 
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one record can move the statistics: what their ranges allow, or less."""
+        return Sensitivity.of_ranges(self.ranges)
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        """What a record is matched with; () where it is read as a number."""
+        return ()
+
+    @property
+    def names(self) -> list[str]:
+        """Of the statistics, for people."""
+        d = len(self.step)
+        return ["the statistic"] if d == 1 else [f"statistic {j}" for j in range(1, d + 1)]
+
+    @property
+    @abstractmethod
+    def note(self) -> str:
+        """What becomes of a missing record, for whoever reads the release."""
+
+    @property
+    def fallible(self) -> "Plain | None":
+        """Itself, where a family's own code computes the statistic, which may fail for a record."""
+        return None
+
+    @property
+    def trial(self) -> FloatArray:
+        """Public values on which to try whether the database computes the same integers."""
+        return NO_VALUES
+
     @abstractmethod
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         """A record's contribution to each statistic, less the offset."""
+
+    def query(self, records: Records) -> list[Sums]:
+        """Ask records for their sums."""
+        return records.sums_of_integers(self)
 
 
 @final
@@ -85,13 +147,25 @@ class Plain(Lattice):
     def offset(self) -> tuple[int, ...]:
         return (0,) * len(self.low) if self.redact else self.low
 
+    @property
+    def note(self) -> str:
+        return missing_note(self.missing)
+
+    @property
+    def fallible(self) -> "Plain | None":
+        ours = type(self.family).__module__.startswith(families.__name__)
+        return None if ours else self
+
+    @property
+    def trial(self) -> FloatArray:
+        sweep = np.linspace(self.lower, self.upper, 513)
+        return np.concatenate([sweep, [0.0, -1.0, np.nan, np.inf, -np.inf]])
+
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return self.rounded(x, self.family.statistic(self.within(x, xp), xp), xp)
 
     def within(self, x: Any, xp: Namespace = np) -> Any:
-        """The value within the bounds that a record's statistic is taken of, whatever
-        the record.
-        """
+        """The value within the bounds of which the statistic is taken, whatever the record."""
         known = self._known(x, xp)
         return xp.where(
             known < self.lower, self.lower, xp.where(known > self.upper, self.upper, known)
@@ -129,7 +203,7 @@ class Standardised(Lattice):
     The second statistic is k^2 / 2^19, rounded: its range is that of k, and one step serves both.
     """
 
-    coordinates: ClassVar[str] = "standardised"
+    coordinates: ClassVar[Coordinates] = "standardised"
     TOP: ClassVar[int] = 1 << (RESOLUTION - 1)
     lower: float
     upper: float
@@ -144,6 +218,15 @@ class Standardised(Lattice):
     def ranges(self) -> tuple[tuple[int, int], ...]:
         return ((-self.TOP, self.TOP), (0, self.TOP))
 
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """Tight, but for the two roundings in L2."""
+        return _sensitivity_of_powers()
+
+    @property
+    def note(self) -> str:
+        return missing_note(self.missing)
+
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         top = float(self.TOP)
         centre, radius = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
@@ -155,16 +238,29 @@ class Standardised(Lattice):
             k = xp.where((known >= self.lower) & (known <= self.upper), k, 0.0)
         return self.powers(xp.astype(k, "int64"), xp)
 
-    def powers(self, k: Any, xp: Namespace = np) -> tuple[Any, Any]:
+    @classmethod
+    def powers(cls, k: Any, xp: Namespace = np) -> tuple[Any, Any]:
         """The two statistics of the lattice point k."""
-        return k, xp.right_shift(k * k + self.TOP // 2, RESOLUTION - 1)
+        return k, xp.right_shift(k * k + cls.TOP // 2, RESOLUTION - 1)
+
+
+@cache
+def _sensitivity_of_powers() -> Sensitivity:
+    """Over every lattice point, the redacted record among them: k = 0 gives (0, 0)."""
+    top = Standardised.TOP
+    first, second = Standardised.powers(np.arange(-top, top + 1, dtype=np.int64))
+    pair = Size(largest_l1(first, second), parabola_diameter_squared(top))
+    return Sensitivity(pair, Sensitivity.of_ranges(((-top, top), (0, top))).record)
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Counts(Lattice):
-    """How many records have each of K labels; x is the index of the label."""
+    """How many records have each of K labels; x is the index of the label. A record has one of
+    them, and a replaced one has another instead: 2 counts change by 1.
+    """
 
+    adds_up_to_n: ClassVar[bool] = True
     family: Categorical
 
     @property
@@ -174,6 +270,26 @@ class Counts(Lattice):
     @property
     def ranges(self) -> tuple[tuple[int, int], ...]:
         return ((0, 1),) * len(self.family.labels)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(pair=Size(2, 2), record=Size(1, 1))
+
+    @property
+    def labels(self) -> tuple[Label, ...]:
+        return self.family.labels
+
+    @property
+    def names(self) -> list[str]:
+        return [f"the count of {label!r}" for label in self.family.labels]
+
+    @property
+    def note(self) -> str:
+        return f"Records that are missing or unlisted count as {self.family.other!r}."
+
+    def query(self, records: Records) -> list[Sums]:
+        assert self.family.other is not None
+        return records.counts_of_labels(self.family.labels.index(self.family.other))
 
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return tuple(xp.astype(x == j, "int64") for j in range(len(self.family.labels)))
@@ -186,18 +302,30 @@ def lattice_for(
     stands for.
     """
     family.check_bounds(bounds)
-    if isinstance(family, Categorical):
-        if missing is not None:
-            raise UnsupportedCombination(
-                "the categorical family takes other= for missing records, not missing=."
-            )
-        return Counts(family)
+    return LATTICES[family.statistic_kind](family, bounds, missing)
+
+
+def _of_counts(family: Family, bounds: Bounds | None, missing: float | bool | None) -> Lattice:
+    if missing is not None:
+        raise UnsupportedCombination(
+            f"the {family.kind} family takes other= for missing records, not missing=."
+        )
+    counted = cast(Categorical, family)
+    if counted.other is None:
+        raise UnsupportedCombination(
+            f"a {family.kind} release needs other=, the category that takes unlisted and missing "
+            "records."
+        )
+    return Counts(counted)
+
+
+def _of_sums(family: Family, bounds: Bounds | None, missing: float | bool | None) -> Lattice:
     if bounds is None:  # the Bernoulli
         if not (missing is None or (isinstance(missing, Real) and missing in (0, 1))):
             raise UnsupportedCombination(f"missing must be 0 or 1 for the {family.kind} family.")
         return Plain(family, 0.0, 1.0, False, float(missing or 0), (1.0,), (0,), (1,))
     redact = bounds.outside == "redact"
-    substitute = _substitute(family, bounds, missing)
+    substitute = substitute_for(family, bounds, missing)
     if family.polynomial:
         return Standardised(bounds.lower, bounds.upper, redact, substitute)
     lower, upper = (
@@ -205,77 +333,12 @@ def lattice_for(
         if family.integer
         else (bounds.lower, bounds.upper)
     )
-    steps, low, high = _own_lattices(family, float(lower), float(upper), redact)
+    steps, low, high = lattices_of(family, float(lower), float(upper), redact)
     return Plain(family, float(lower), float(upper), redact, substitute, steps, low, high)
 
 
-def _substitute(family: Family, bounds: Bounds, missing: float | bool | None) -> float | None:
-    if bounds.outside == "redact":
-        if missing is not None:
-            raise UnsupportedCombination(
-                "under redact a missing record contributes 0; leave "
-                "missing= out, or use outside='clamp'."
-            )
-        return None
-    if missing is not None and not isinstance(missing, Real):
-        raise UnsupportedCombination(f"missing must be a number, got {type(missing).__name__}.")
-    value = (bounds.lower + bounds.upper) / 2 if missing is None else float(missing)
-    if family.integer and missing is not None and value != math.floor(value):
-        raise UnsupportedCombination(
-            f"missing must be a whole number for the {family.kind} family, got {missing}."
-        )
-    if not bounds.lower <= value <= bounds.upper:  # NaN fails too
-        raise UnsupportedCombination(
-            f"missing must lie within the bounds, got {missing}; a "
-            "missing record stands for that value."
-        )
-    return (
-        float(min(max(math.floor(value), math.ceil(bounds.lower)), math.floor(bounds.upper)))
-        if family.integer
-        else value
-    )
-
-
-def _own_lattices(
-    family: Family, lower: float, upper: float, redact: bool
-) -> tuple[tuple[float, ...], tuple[int, ...], tuple[int, ...]]:
-    """Step and integer range of each statistic over [lower, upper].
-
-    The range is a search over public values of x. Were it too narrow, the statistic would be
-    clipped there; the sensitivity stays proven, since it is that of the clipped integers.
-    """
-    x = np.linspace(lower, upper, 2**14 + 1)
-    steps, low, high = [], [], []
-    with np.errstate(all="ignore"):
-        columns = family.statistic(x, np)
-    if not isinstance(columns, tuple):
-        raise UnsupportedCombination(
-            f"the statistic of the {family.kind} family must return a tuple, one column for each."
-        )
-    for column in columns:
-        t = np.asarray(column, dtype=float)
-        t = t[np.isfinite(t)]
-        if t.size == 0:
-            raise UnsupportedCombination(
-                f"a statistic of the {family.kind} family is nowhere "
-                "finite within the bounds; move them."
-            )
-        least, most = float(t.min()), float(t.max())
-        span = max(most, 0.0) - min(least, 0.0) if redact else most - least
-        if not 1e-290 < span < 1e290:
-            raise UnsupportedCombination(
-                f"a statistic of the {family.kind} family spans {span:g} within the bounds; give "
-                "the column in other units."
-            )
-        # No finer than the floats themselves: every k stays below 2^51, exact as a float.
-        finest = max(math.log2(span) - RESOLUTION, math.log2(max(abs(least), abs(most))) - 50)
-        step = 1.0 if family.integer else 2.0 ** math.ceil(finest)
-        low.append(math.floor(least / step + 0.5))
-        high.append(math.floor(most / step + 0.5))
-        if low[-1] == high[-1] or max(-low[-1], high[-1]) > 2**51:
-            raise UnsupportedCombination(
-                f"the bounds of the {family.kind} family are too large or too close together for "
-                "64-bit numbers."
-            )
-        steps.append(step)
-    return tuple(steps), tuple(low), tuple(high)
+LATTICES: dict[StatisticKind, Callable[[Family, Bounds | None, float | bool | None], Lattice]] = {
+    "sums": _of_sums,
+    "counts": _of_counts,
+}
+"""What makes the lattice of a family, by the kind of its statistic."""

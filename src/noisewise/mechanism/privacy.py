@@ -1,4 +1,4 @@
-"""Privacy arithmetic: costs as exact decimals, and the noise scale that OpenDP certifies for them.
+"""Privacy arithmetic: costs as exact decimals.
 
 A cost is pure epsilon, or rho of zero-concentrated privacy (zCDP; Bun & Steinke 2016). Either adds
 up over releases about the same people. An epsilon counts as rho = epsilon^2/2 (their Proposition
@@ -19,17 +19,20 @@ from decimal import (
 )
 from functools import lru_cache
 from numbers import Real
-from typing import Any, Literal, final
+from typing import Literal, final
 
 import numpy as np
 
-from noisewise.errors import UnsupportedCombination
-
 DIGITS = 50
-"""Of a cost. With its size between 1e-100 and 1e100, sums of any number of them, or of their
-squares, are exact in 600.
+"""Of a cost that a person writes: far more than anybody needs, and few enough for exact sums."""
+DIGITS_OF_TOTAL = 4 * DIGITS
+"""Of a cost that we compute: a rho plus half the square of an epsilon, which together have more
+digits than either. A sum that has more than this is refused.
 """
+_LEAST, _MOST = Decimal("1e-100"), Decimal("1e100")
+"""A cost lies between them, and so its square, and its reciprocal's, is a float."""
 _FAULTS = [InvalidOperation, DivisionByZero, Overflow]
+"""What never happens unnoticed, in any of our arithmetic."""
 _EXACT = Context(
     prec=600,
     rounding=ROUND_HALF_EVEN,
@@ -39,6 +42,9 @@ _EXACT = Context(
     clamp=0,
     traps=[*_FAULTS, Inexact],
 )
+"""Raises rather than rounds. Costs between 1e-100 and 1e100 of DIGITS digits, and their squares,
+add up within 600 digits, however many they are.
+"""
 _ROUNDED = Context(
     prec=DIGITS,
     rounding=ROUND_HALF_EVEN,
@@ -51,9 +57,19 @@ _ROUNDED = Context(
 """For what need not be exact. The caller's own decimal context has no say in either."""
 NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,6})?")
 """A number as people write it. Python would also take 1_0, or digits of other scripts."""
-_LEAST, _MOST = Decimal("1e-100"), Decimal("1e100")
 Number = float | int | str | Decimal
+"""How a person may give a cost."""
 Currency = Literal["epsilon", "rho"]
+"""What costs are counted in."""
+Relation = Literal["replace_one", "add_remove", "move"]
+"""Which tables are neighbours: one record is replaced by another, or is added or removed. Where
+records are in groups whose sizes are not public, one may be replaced by one of another group: it
+may move.
+"""
+NEIGHBOURS: tuple[Relation, ...] = ("replace_one", "add_remove")
+"""The relations that a person may ask for; whether records move follows from the groups."""
+MOST_RECORDS_PER_PERSON = 10**6
+"""More records of one person would leave nothing but noise, and their square still fits."""
 
 
 def exact_epsilon(value: Number, name: str = "epsilon", digits: int = DIGITS) -> Decimal:
@@ -66,8 +82,8 @@ def exact_epsilon(value: Number, name: str = "epsilon", digits: int = DIGITS) ->
     epsilon = _decimal(value, name)
     if not epsilon.is_finite() or not epsilon > 0:
         raise ValueError(
-            f"{name} must be a positive number, got {value}; smaller is more private, "
-            "and 0 would release nothing."
+            f"{name} must be a positive number, got {value}; smaller is more private, and 0 would "
+            "release nothing."
         )
     if not _LEAST < epsilon < _MOST or len(epsilon.as_tuple().digits) > digits:
         raise ValueError(
@@ -190,23 +206,3 @@ def text(amount: Decimal) -> str:
 def within(found: float, cost: Decimal) -> bool:
     """Whether a float is at most the cost, exactly."""
     return Decimal.from_float(found) <= cost
-
-
-def smallest_scale(measurement: Any, distance: float, cost: Decimal, start: float) -> float:
-    """The smallest float for which OpenDP's map of `measurement(scale)` stays within the cost at
-    the given distance.
-    """
-
-    def certified(scale: float) -> bool:
-        return within(measurement(scale).map(distance), cost)
-
-    if not 0 < start < math.inf:
-        raise UnsupportedCombination(
-            "the noise for this cost is beyond 64-bit numbers; raise it, or narrow the bounds."
-        )
-    scale = start
-    while not certified(scale):
-        scale = math.nextafter(scale, math.inf)
-    while (below := math.nextafter(scale, 0.0)) > 0 and certified(below):
-        scale = below
-    return scale

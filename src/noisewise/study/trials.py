@@ -21,9 +21,9 @@ from noisewise.inference.methods.categorical import chain
 from noisewise.inference.methods.naive import naive_update
 from noisewise.inference.observations import gather
 from noisewise.inference.posteriors import Posteriors
-from noisewise.mechanism import sensitivity
 from noisewise.mechanism.lattice import Lattice, lattice_for
-from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
+from noisewise.mechanism.mechanisms import MECHANISMS
+from noisewise.mechanism.privacy import Relation
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.families import Bernoulli, Exponential
@@ -138,17 +138,16 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator, full: bool
                 [(np.asarray(t, dtype=float) * there).sum(axis=1) for t in family.statistic(x, np)],
                 axis=1,
             )
-    step, law = np.array(lattice.step), DiscreteGaussian if setting.normal else DiscreteLaplace
-    neighbours = "replace_one" if setting.n_prior is None else "add_remove"
-    weight, distance = sensitivity.of_release(lattice, neighbours, setting.normal)
-    scale = (
-        np.sqrt(distance / (2 * setting.epsilon)) if setting.normal else distance / setting.epsilon
-    )
-    noise = law(tuple(scale * step), tuple(step))
+    step = np.array(lattice.step)
+    neighbours: Relation = "replace_one" if setting.n_prior is None else "add_remove"
+    mechanism = MECHANISMS["rho" if setting.normal else "epsilon"]
+    weight, power = mechanism.reach(lattice, neighbours)
+    scale = (power / (mechanism.order * setting.epsilon)) ** (1 / mechanism.order)
+    noise = mechanism.law(tuple(scale * step), tuple(step))
     y = sums * step + noise.simulate(rng, trials)
     counts: list[NoisyCount | None] = [None] * trials
     if weight:
-        of_count = law(scale / weight, 1 / weight)
+        of_count = mechanism.law(scale / weight, 1 / weight)
         counts = [
             NoisyCount(float(value), of_count) for value in n + of_count.simulate(rng, trials)[:, 0]
         ]

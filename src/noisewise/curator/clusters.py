@@ -1,4 +1,4 @@
-"""Columns that lie spread over many machines: Spark and Dask frames. Every part is summed where it
+"""Records that lie spread over many machines: Spark and Dask frames. Every part is summed where it
 is, by the same code as a table in memory, and only the totals, whole numbers, come back.
 """
 
@@ -11,12 +11,12 @@ from decimal import Decimal
 from threading import Lock
 from typing import Any, final
 
-from noisewise.curator.records import UNREADABLE, check_columns, shielded, wrong_type
-from noisewise.curator.statistics import Column, Held, Sums, check_labels
+from noisewise.curator.reading import Reading
+from noisewise.curator.schema import check_columns, wrong_type
+from noisewise.curator.shield import UNREADABLE, shielded
+from noisewise.curator.sums import Held, Rows
 from noisewise.errors import RecordsError
-from noisewise.mechanism.lattice import Lattice
-from noisewise.model.families.categorical import Label
-from noisewise.model.family import Family
+from noisewise.mechanism.lattice import Lattice, Sums
 
 _SPARK = (
     "tinyint",
@@ -32,7 +32,13 @@ _SPARK = (
     "boolean",
     "void",
 )
+"""Spark's types that hold numbers, text or nothing, without their settings."""
 TOGETHER = 1 << 20
+"""So many records are opened at once: Spark's own batches of 10 000 take longer to open than to
+sum.
+"""
+BRANCHES = 16
+"""So many rows of totals are added up in one task, on Dask: few tasks, and none with too many."""
 Row = list[int] | None
 """The whole numbers of a part; None if it could not be read. An exception would be logged by the
 engine, with the part.
@@ -41,37 +47,23 @@ Total = Callable[["Work"], Row]
 """Runs the work on every part of the records and adds up what it gives."""
 
 
-def open_column(
-    records: Any,
-    column: str,
-    family: Family,
-    by: str | None = None,
-    groups: tuple[Label, ...] | None = None,
-) -> Column:
-    """The column, wherever its records are."""
+def open_rows(records: Any, reading: Reading) -> Rows:
+    """What is read of the records, wherever they are."""
     # who holds such a frame has imported it
     spark, dask = sys.modules.get("pyspark.sql"), sys.modules.get("dask.dataframe")
     on_spark = spark is not None and isinstance(records, spark.DataFrame)
     if not on_spark and (dask is None or not isinstance(records, dask.DataFrame)):
-        return Held.open(records, column, family, by, groups)
-    wanted = [column] if by is None else [column, by]
-    check_columns(
-        shielded(lambda: list(records.columns)), {name: (name, "text") for name in wanted}
-    )
-    check_labels(family, groups)
+        return Held.open(records, reading)
+    check_columns(shielded(lambda: list(records.columns)), reading.columns)
+    reading.label_keys()
+    reading.group_keys()
     if not on_spark:
-        return Spread(
-            lambda work: _dask_total(records[list(dict.fromkeys(wanted))], work),
-            column,
-            family,
-            by,
-            groups,
-        )
+        return Spread(lambda work: _dask_total(records[reading.names], work), reading)
     kinds = shielded(lambda: dict(records.dtypes))
-    for name in wanted:
+    for name in reading.names:
         if kinds[name].split("(")[0] not in _SPARK:
             raise RecordsError(wrong_type(name))
-    return Spread(lambda work: _spark_total(records, work), column, family, by, groups)
+    return Spread(lambda work: _spark_total(records, work), reading)
 
 
 @final
@@ -79,10 +71,7 @@ def open_column(
 class Work:
     """What is done with one part: open it, and give its whole numbers in one row."""
 
-    column: str
-    family: Family
-    by: str | None
-    groups: tuple[Label, ...] | None
+    reading: Reading
     lattice: Lattice | None = None
     bins: tuple[float, float, int] | None = None
 
@@ -91,11 +80,9 @@ class Work:
         """How many numbers there are."""
         if self.bins is not None:
             return 2 + self.bins[2]
-        return (
-            1
-            if self.lattice is None
-            else len(self.groups or (None,)) * (1 + len(self.lattice.step))
-        )
+        if self.lattice is None:
+            return 1
+        return len(self.reading.groups or (None,)) * (1 + len(self.lattice.step))
 
     def __call__(self, part: Any) -> Row:
         with suppress(Exception):
@@ -103,7 +90,7 @@ class Work:
         return None
 
     def _numbers(self, part: Any) -> list[int]:
-        held = Held.open(part, self.column, self.family, self.by, self.groups)
+        held = Held.open(part, self.reading)
         if self.bins is not None:
             n, counts = held.bin_counts(*self.bins)
             return [n, *counts]
@@ -115,13 +102,10 @@ class Work:
 @final
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """A column in parts; every pass goes through the shield."""
+    """Records in parts; every pass goes through the shield."""
 
     total: Total
-    column: str
-    family: Family
-    by: str | None
-    groups: tuple[Label, ...] | None
+    reading: Reading
 
     def count(self) -> int:
         return self._run()[0]
@@ -138,7 +122,7 @@ class Spread:
         return n, counts
 
     def _run(self, **task: Any) -> list[int]:
-        work = Work(self.column, self.family, self.by, self.groups, **task)
+        work = Work(self.reading, **task)
         with SILENCE:
             numbers = shielded(lambda: self.total(work), UNREADABLE)
         if numbers is None:
@@ -170,6 +154,7 @@ class _Silence:
 
 
 SILENCE = _Silence()
+"""One for the process, whose logging it switches off and on."""
 
 
 def _add(rows: Iterable[Row], width: int) -> Row:
@@ -187,8 +172,8 @@ def _dask_total(frame: Any, work: Work) -> Row:
     parts = [delayed(work)(part) for part in frame.to_delayed()]
     while len(parts) > 1:  # in a tree, where the parts are
         parts = [
-            delayed(_add)(parts[start : start + 16], work.width)
-            for start in range(0, len(parts), 16)
+            delayed(_add)(parts[start : start + BRANCHES], work.width)
+            for start in range(0, len(parts), BRANCHES)
         ]
     return parts[0].compute() if parts else [0] * work.width
 
@@ -213,7 +198,6 @@ def _spark_total(frame: Any, work: Work) -> Row:
 
     names = ["failed", *(f"k{j}" for j in range(work.width))]
     wide = pa.schema([(name, pa.decimal128(38)) for name in names])
-    wanted = list(dict.fromkeys([work.column] if work.by is None else [work.column, work.by]))
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         total = _add((work(pa.Table.from_batches(some)) for some in _together(batches)), work.width)
@@ -222,7 +206,9 @@ def _spark_total(frame: Any, work: Work) -> Row:
             [pa.array([Decimal(number)], pa.decimal128(38)) for number in numbers], schema=wide
         )
 
-    chosen = frame.select([functions.col("`" + name.replace("`", "``") + "`") for name in wanted])
+    chosen = frame.select(
+        [functions.col("`" + name.replace("`", "``") + "`") for name in work.reading.names]
+    )
     sums = chosen.mapInArrow(run, ", ".join(f"{name} decimal(38,0)" for name in names))
     parts, *totals = sums.agg(
         functions.count("*"), *[functions.sum(name) for name in names]

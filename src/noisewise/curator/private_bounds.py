@@ -9,10 +9,13 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import final
 
-from noisewise.curator.statistics import Column
+from noisewise.curator.sums import Rows
+from noisewise.mechanism.opendp import private_argmin
 from noisewise.mechanism.privacy import half
-from noisewise.mechanism.secure import private_argmin
 from noisewise.model.bounds import CANDIDATES, Bounds, PrivateBounds
+
+FINEST = 10**6
+"""The denominator of a quantile is no greater: a score is then a whole number of moderate size."""
 
 
 @final
@@ -38,12 +41,12 @@ class Grid:
         return self.lower + index * self.width
 
 
-def below(column: Column, grid: Grid) -> tuple[int, int, list[int]]:
+def below(rows: Rows, grid: Grid) -> tuple[int, int, list[int]]:
     """n, the number of records that are not missing, and for each candidate c the number of records
     x < c.
     """
     # bin i holds the x with i candidates at or below them
-    n, bins = column.bin_counts(grid.lower, grid.width, grid.size)
+    n, bins = rows.bin_counts(grid.lower, grid.width, grid.size)
     return n, sum(bins), list(accumulate(bins))[: grid.size]
 
 
@@ -73,6 +76,6 @@ def _quantile(
     score = |d * below - p * valid| for the quantile p/d. Replacing one record changes `below` and
     `valid` by at most 1 each, and their difference d * below - p * valid by at most d.
     """
-    q = Fraction(repr(quantile)).limit_denominator(10**6)
+    q = Fraction(repr(quantile)).limit_denominator(FINEST)
     scores = [abs(q.denominator * count - q.numerator * valid) for count in counts]
     return private_argmin(scores, q.denominator * records_per_person, epsilon)

@@ -1,0 +1,22 @@
+"""The release: the one thing that crosses from the curator to the analyst. `release` is the value,
+`privacy` what it cost, `wire` its JSON.
+"""
+
+from noisewise.artifact.privacy import WHERE, Privacy, person
+from noisewise.artifact.release import NoisyCount, Release, observe
+from noisewise.artifact.wire import load, load_many, parse, rehearse_file
+from noisewise.mechanism.lattice import Coordinates
+
+__all__ = [
+    "WHERE",
+    "Coordinates",
+    "NoisyCount",
+    "Privacy",
+    "Release",
+    "load",
+    "load_many",
+    "observe",
+    "parse",
+    "person",
+    "rehearse_file",
+]

@@ -1,0 +1,78 @@
+"""Records in a pandas frame, which has no schema to trust: each value is taken for what it is."""
+
+import numbers
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from noisewise.curator.reading import Columns, Form
+from noisewise.curator.schema import Source, check_columns
+from noisewise.curator.shield import shielded
+from noisewise.curator.values import key_of_number, key_of_text, number_of_text
+
+
+def open_pandas(records: Any, columns: Columns) -> Source:
+    """Whatever the dtype, each value is taken for what it is, and nothing is refused."""
+    import pandas
+
+    check_columns(list(records.columns), columns)
+
+    def values(column: str, wanted: Form) -> tuple[Any, Any]:
+        series = records[column]
+        if getattr(series.dtype, "kind", "O") in ("iuf" if wanted == "text" else "biuf"):
+            return series.to_numpy(dtype="float64", na_value=np.nan), None
+        pairs = [_value(item, wanted) for item in series.to_numpy(dtype=object)]
+        # filled one by one: NumPy and pandas would guess a type
+        texts = np.empty(len(pairs), dtype=object)
+        texts[:] = [text for _, text in pairs]
+        return np.array([number for number, _ in pairs], dtype="float64"), texts
+
+    parts: dict[str, Any] = {}
+    chosen = []
+    for ours, (column, wanted) in columns.items():
+        numbers_of, texts = shielded(lambda column=column, wanted=wanted: values(column, wanted))  # type: ignore[misc]
+        parts[f"{ours}_number"] = numbers_of
+        if texts is not None:
+            parts[f"{ours}_text"] = texts
+        number = f"CASE WHEN NOT isnan({ours}_number) THEN {ours}_number END"
+        text = "NULL::VARCHAR" if texts is None else f"CAST({ours}_text AS VARCHAR)"
+        either = (
+            f"{number}, {number_of_text(text)}"
+            if wanted == "number"
+            else f"{key_of_number(number)}, {key_of_text(text)}"
+        )
+        chosen.append(f"coalesce({either}) AS {ours}")
+    frame = shielded(lambda: pandas.DataFrame(parts))
+    return lambda connection: connection.from_df(frame).project(", ".join(chosen))
+
+
+def _value(item: Any, wanted: Form) -> tuple[float, str | None]:
+    """One Python object as (number, text); (NaN, None) is missing, and so is one whose own code
+    fails.
+    """
+    try:
+        return _number_or_text(item, wanted)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # any class: it is the record that raises
+        return np.nan, None
+
+
+def _number_or_text(item: Any, wanted: Form) -> tuple[float, str | None]:
+    if isinstance(item, str):
+        text = str.__str__(item)  # of a subclass too, without running its code
+        text.encode()  # fails for a lone surrogate, which no CSV or Parquet file can hold
+        return np.nan, text
+    if isinstance(item, (bool, np.bool_)):
+        return (np.nan, str(bool(item)).lower()) if wanted == "text" else (float(item), None)
+    # one complex record makes complex numbers of a whole column
+    if isinstance(item, (complex, np.complexfloating)) and item.imag == 0:
+        item = float(item.real)
+    # a duration and a signalling NaN have no float, and fail
+    if isinstance(item, (numbers.Real, Decimal)):
+        try:
+            return float(item), None
+        except OverflowError:
+            return float(np.copysign(np.inf, 1 if item > 0 else -1)), None  # type: ignore[operator]
+    return np.nan, None

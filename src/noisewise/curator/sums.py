@@ -1,0 +1,191 @@
+"""Exact integer statistics of records, in one streaming pass inside DuckDB."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any, Protocol, final
+
+import duckdb
+import numpy as np
+from duckdb import ColumnExpression, ConstantExpression, Expression, FunctionExpression
+
+from noisewise.curator import duckdb_namespace as db
+from noisewise.curator.csvfile import BROKEN_CSV
+from noisewise.curator.database import connect
+from noisewise.curator.reading import Reading
+from noisewise.curator.records import open_columns
+from noisewise.curator.schema import Source
+from noisewise.curator.shield import UNREADABLE, shielded
+from noisewise.errors import UnsupportedCombination
+from noisewise.mechanism.lattice import Lattice, Plain, Sums
+from noisewise.model.family import Family
+
+VALUE = ColumnExpression("value")
+"""What a record says; the name is that of `Reading.columns`."""
+GROUP = ColumnExpression("belongs")
+"""The group that a record belongs to; from `Reading.columns` too."""
+WITHIN = ColumnExpression("within")
+"""The value within the bounds of which a family's own code takes the statistic."""
+COUNT = FunctionExpression("count")
+"""The number of rows."""
+
+
+class Rows(Protocol):
+    """What is read of some records, and maybe the group that each belongs to."""
+
+    def count(self) -> int:
+        """n, the number of records."""
+
+    def sums(self, lattice: Lattice) -> list[Sums]:
+        """For each group; without groups, one for all records."""
+
+    def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
+        """n, and how many records x have floor((x - lower)/width) + 1 at most 0, 1, ..., at least
+        `bins`; missing ones in none.
+        """
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Records that DuckDB reads, anew for every pass; every pass goes through the shield."""
+
+    source: Source
+    fault: str
+    labels: tuple[str | float, ...] = ()
+    """What each label is matched by, where records have labels."""
+    groups: tuple[str, ...] | None = None
+    """What each group is matched by, where records are in groups."""
+
+    @classmethod
+    def open(cls, records: object, reading: Reading) -> "Held":
+        labels, groups = reading.label_keys(), reading.group_keys()
+        is_csv = isinstance(records, (str, os.PathLike)) and Path(records).suffix.lower() == ".csv"
+        source = open_columns(records, reading.columns)
+        return cls(source, BROKEN_CSV if is_csv else UNREADABLE, labels, groups)
+
+    def count(self) -> int:
+        return int(self._rows(lambda records: records.aggregate([COUNT]))[0][0])
+
+    def sums(self, lattice: Lattice) -> list[Sums]:
+        return lattice.query(self)
+
+    def sums_of_integers(self, lattice: Lattice) -> list[Sums]:
+        d = len(lattice.step)
+        totals = [FunctionExpression("sum", ColumnExpression(f"k{j}")) for j in range(d)]
+        if self.groups is None:
+            ((n, *sums),) = self._rows(
+                lambda records: _integers(records, lattice).aggregate([COUNT, *totals])
+            )
+            return [(n, [int(total or 0) for total in sums])]  # the sum over no records is NULL
+        rows = self._rows(
+            lambda records: _integers(self._listed(records), lattice, GROUP).aggregate(
+                [GROUP, COUNT, *totals], "belongs"
+            )
+        )
+        by_group = {group: (int(n), [int(total) for total in sums]) for group, n, *sums in rows}
+        return [by_group.get(group, (0, [0] * d)) for group in self.groups]
+
+    def counts_of_labels(self, other: int) -> list[Sums]:
+        known = VALUE.isin(*[ConstantExpression(label) for label in self.labels])
+        listed = db.where(known, VALUE, None).alias("value")
+        by_group: dict[str | None, dict[Any, int]] = {}
+        if self.groups is None:
+            rows = self._rows(
+                lambda records: records.select(listed).aggregate([VALUE, COUNT], "value")
+            )
+            by_group[None] = dict(rows)
+        else:
+            rows = self._rows(
+                lambda records: (
+                    self._listed(records)
+                    .select(GROUP, listed)
+                    .aggregate([GROUP, VALUE, COUNT], "belongs, value")
+                )
+            )
+            for group, value, n in rows:
+                by_group.setdefault(group, {})[value] = n
+        return [self._counts(by_group.get(group, {}), other) for group in self.groups or (None,)]
+
+    def _counts(self, by_label: dict[Any, int], other: int) -> Sums:
+        """n, and the records with each label; whatever is left of n has the one at `other`."""
+        n = sum(by_label.values())
+        counts = [int(by_label.get(label, 0)) for label in self.labels]
+        counts[other] += n - sum(counts)
+        return n, counts
+
+    def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
+        index = db.floor((VALUE - lower) * (1 / width)) + 1.0
+        index = db.where(index < 0.0, 0.0, db.where(index > float(bins), float(bins), index))
+        index = db.astype(db.where(~db.isnan(VALUE), index, -1.0), "int64").alias("value")
+        by_bin = dict(
+            self._rows(lambda records: records.select(index).aggregate([VALUE, COUNT], "value"))
+        )
+        return sum(by_bin.values()), [int(by_bin.get(index, 0)) for index in range(bins + 1)]
+
+    def _listed(self, records: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+        """The records of the listed groups; the others contribute nothing."""
+        assert self.groups is not None
+        return records.filter(GROUP.isin(*[ConstantExpression(group) for group in self.groups]))
+
+    def _rows(
+        self, query: Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]
+    ) -> list[Any]:
+        """The few rows that a query over the records gives."""
+
+        def run() -> list[Any]:
+            with connect() as connection:
+                return list(query(self.source(connection)).fetchall())
+
+        return shielded(run, self.fault)
+
+
+def _integers(
+    records: duckdb.DuckDBPyRelation, lattice: Lattice, *kept: Expression
+) -> duckdb.DuckDBPyRelation:
+    """A record's whole numbers as columns k0, k1, ..., beside those kept."""
+    if lattice.fallible is not None:
+        return _attempted(records, lattice.fallible, *kept)
+    parts = lattice.integers(VALUE, db)
+    return records.select(*kept, *[part.alias(f"k{j}") for j, part in enumerate(parts)])
+
+
+def _attempted(
+    records: duckdb.DuckDBPyRelation, lattice: Plain, *kept: Expression
+) -> duckdb.DuckDBPyRelation:
+    """The same where a family's own code may fail: such a record is a missing one."""
+    tried = [
+        db.attempt(t, WITHIN).alias(f"t{j}")
+        for j, t in enumerate(lattice.family.statistic(WITHIN, db))
+    ]
+    statistic = tuple(ColumnExpression(f"t{j}") for j in range(len(tried)))
+    failed = reduce(or_, [t.isnull() for t in statistic])
+    missing = [int(part[0]) for part in lattice.integers(np.array([np.nan]))]
+    parts = zip(missing, lattice.rounded(VALUE, statistic, db), strict=True)
+    named = [db.where(failed, whole, part).alias(f"k{j}") for j, (whole, part) in enumerate(parts)]
+    records = records.select(*kept, VALUE, lattice.within(VALUE, db).alias("within"))
+    return records.select(*kept, VALUE, *tried).select(*kept, *named)
+
+
+def rehearse(family: Family, lattice: Lattice) -> None:
+    """Refuse a family whose statistic does not run in the database as it does in NumPy: tried on
+    public values, no record.
+    """
+    x = lattice.trial
+    if not x.size:
+        return
+    try:
+        with connect() as connection, np.errstate(all="ignore"):
+            values = connection.sql("SELECT unnest(?::DOUBLE[]) AS value", params=[x.tolist()])
+            computed = np.array(_integers(values, lattice).fetchall())
+            same = np.abs(computed - np.stack(lattice.integers(x), axis=-1)).max() <= 1
+    except (AttributeError, TypeError, ValueError, duckdb.Error):
+        same = False
+    if not same:
+        raise UnsupportedCombination(
+            f"the statistic of the {family.kind} family does not run in the database as it does in "
+            "NumPy: it may use +, -, *, /, xp.log, xp.exp, xp.sqrt and xp.abs alone."
+        )
