@@ -13,7 +13,7 @@ from conftest import FALSE_ALARM
 from noisewise import families, noise, priors
 from noisewise.inference.methods.categorical import chain as chains
 from noisewise.inference.methods.categorical import convolution
-from noisewise.inference.methods.categorical.convolution import Factors
+from noisewise.inference.methods.categorical.factors import Factors
 from noisewise.mechanism.noise.laplace import LAPLACE
 
 Q = np.array([0.05, 0.5, 0.95])

@@ -10,6 +10,7 @@ from noisewise.inference import effort
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.grid import (
     marginal,
+    margins,
     one_parameter,
     peaks_of_one,
     peaks_of_two,
@@ -18,7 +19,8 @@ from noisewise.inference.grid import (
 from noisewise.inference.grid.adaptive import Grid
 from noisewise.inference.grid.marginal import Marginal
 from noisewise.inference.grid.one_parameter import Curves
-from noisewise.inference.grid.two_parameters import Patch
+from noisewise.inference.grid.patch import Patch
+from noisewise.inference.grid.ranges import limits
 from noisewise.inference.methods.base import Method, Request
 from noisewise.inference.problem import Problem
 from noisewise.inference.solution import Batch, Solution
@@ -245,7 +247,7 @@ class TwoParameterBatch(Batch):
 
     def margins(self, group: int) -> tuple[Grid, Grid]:
         """Both margins of one group."""
-        return two_parameters.margins(self.patches[group], self.problem.centre, self.stretch)
+        return margins.margins(self.patches[group], self.problem.centre, self.stretch)
 
     @cached_property
     def _marginals(self) -> tuple[Marginal, ...]:
@@ -317,9 +319,9 @@ class TwoParameters(Solution):
         which = rng.choice(len(self._patches), size, p=self._weights)
         for k, one in enumerate(self._patches):
             rows = np.flatnonzero(which == k)
-            second = Marginal.of(two_parameters.margins([one], 0.0, self.batch.stretch)[1], axis)
+            second = Marginal.of(margins.margins([one], 0.0, self.batch.stretch)[1], axis)
             psi[rows, 1] = axis.psi(second.draw(rng, rows.size, 0))
-            psi[rows, 0] = two_parameters.draw(one, psi[rows, 1], rng)
+            psi[rows, 0] = margins.draw(one, psi[rows, 1], rng)
         return psi
 
     def certificate(self) -> Certificate:
@@ -350,7 +352,7 @@ def _distance(patches: list[Patch]) -> float:
     """Total variation between the exact and the collapsed density, over all patches."""
     logs: list[list[FloatArray]] = [[], []]
     for one in patches:
-        low, high = two_parameters.limits(one.inner, np.linspace(-1, 1, one.value.shape[1]))
+        low, high = limits(one.inner, np.linspace(-1, 1, one.value.shape[1]))
         area = np.log((high - low)[0] * np.diff(one.outer[0]))[:, None] - 2 * np.log(
             one.value.shape[1]
         )
