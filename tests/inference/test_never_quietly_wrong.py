@@ -13,6 +13,9 @@ from noisewise.artifact import NoisyCount
 from noisewise.cli.main import run
 from noisewise.errors import NoisewiseError
 from noisewise.inference import effort
+from noisewise.inference.grid.adaptive import Grid
+from noisewise.inference.grid.coordinates import Axis
+from noisewise.inference.grid.marginal import Marginal
 from noisewise.inference.observations import gather
 from noisewise.model.moments import interval_moments
 
@@ -632,3 +635,81 @@ def test_slow_cases_answer_with_bounded_work() -> None:
         posterior = noisewise.infer(release, prior)
         assert np.isfinite(posterior.interval(posterior.names[0], 0.9)).all()
         assert np.isfinite(posterior.certificate.numerical_error)
+
+
+def peaks_by_integration(y, n, bounds, prior, boxes):  # type: ignore[no-untyped-def]
+    """The mass in each box of (mean, variance), for redacted records in standardised coordinates.
+
+    At this n the sums of u and u^2 are normal, and the noise, far narrower, adds its variance.
+    """
+    centre, radius = sum(bounds) / 2, (bounds[1] - bounds[0]) / 2
+    x, weight = np.polynomial.legendre.leggauss(400)
+    u = np.stack([x, x**2])
+    out = []
+    for mean_range, variance_range in boxes:
+        mean, variance = np.linspace(*mean_range, 201), np.linspace(*variance_range, 201)
+        m, v = (grid.ravel() for grid in np.meshgrid(mean, variance, indexing="ij"))
+        z = centre + radius * x
+        p = stats.norm.pdf(z, m[:, None], np.sqrt(v)[:, None]) * radius * weight
+        first = p @ u.T
+        second = np.einsum("bm,dm,em->bde", p, u, u)
+        cov = n * (second - first[:, :, None] * first[:, None, :]) + 2 * 2.25**2 * np.eye(2)
+        away = np.array(y) - n * first
+        log = -0.5 * np.einsum("bd,bde,be->b", away, np.linalg.inv(cov), away)
+        log -= 0.5 * np.linalg.slogdet(cov)[1]
+        log += prior.log_density(np.stack([m, v], axis=1))
+        cell = (mean[1] - mean[0]) * (variance[1] - variance[0])
+        out.append(np.log(np.exp(log - log.max()).sum() * cell) + log.max())
+    mass = np.exp(np.array(out) - max(out))
+    return mass / mass.sum()
+
+
+@pytest.mark.parametrize(
+    ("y", "boxes"),
+    [
+        # the second is wider, but out of the question beforehand; so are peaks of a tiny variance
+        ((-5645.07, 5600.54), [((0.345, 0.373), (0.319, 0.342)), ((-5.6, -5.1), (9.7, 12.1))]),
+        # three that all count
+        (
+            (-26430.39, 20387.81),
+            [
+                ((-0.345, -0.275), (1.02, 1.14)),
+                ((-2.15, -1.7), (2.05, 2.5)),
+                ((-2.37, -2.26), (1.2, 1.47)),
+            ],
+        ),
+    ],
+)
+def test_two_parameters_weigh_every_peak_at_large_n(y, boxes) -> None:
+    prior, bounds = priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0), (-2.0, 3.0)
+    release = observe(
+        family=families.Normal(),
+        n=10**5,
+        statistic=list(y),
+        noise=noise.Laplace(2.25),
+        bounds=Bounds(*bounds, outside="redact"),
+        coordinates="standardised",
+    )
+    wanted = peaks_by_integration(y, 10**5, bounds, prior, boxes)
+    posterior = noisewise.infer(release, prior)
+    assert posterior.method == "exact"
+    assert posterior.certificate.peaks == (wanted > 0.005).sum()
+    for ((low, high), _), mass in zip(boxes, wanted, strict=True):
+        found = posterior.cdf("mean", high) - posterior.cdf("mean", low)
+        assert found == pytest.approx(mass, abs=0.01)
+
+
+def test_a_group_that_is_no_number_leaves_the_others_alone() -> None:
+    psi = np.linspace(-5, 5, 41)
+    good = -0.5 * psi**2
+    bad = good.copy()
+    bad[20] = np.inf
+    grid = Grid(np.tile(psi, 3), np.concatenate([good, bad, good]), np.array([0, 41, 82, 123]))
+    with np.errstate(all="ignore"):
+        found = Marginal.of(grid, Axis(-np.inf, np.inf))
+        q = found.quantile(np.array([0.05, 0.5, 0.95]))
+        mean, sd = found.moments
+    assert np.isnan(mean[1]) or np.isnan(sd[1])
+    assert q[2] == pytest.approx(stats.norm.ppf([0.05, 0.5, 0.95]), abs=1e-3)
+    assert (mean[2], sd[2]) == pytest.approx((0.0, 1.0), abs=1e-3)
+    assert q[2] == pytest.approx(q[0], abs=1e-12)

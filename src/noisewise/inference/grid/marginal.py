@@ -20,6 +20,10 @@ straight on each part.
 """
 CLIFF = 20.0
 """A log density that changes by more from one point to the next is no smooth one there."""
+JUMP = 1e-3
+"""A cell that is narrower than this share of both its neighbours is where a patch ends: the density
+jumps there.
+"""
 TAIL = 2 * PARTS
 """The tail's power law is read off its last two cells."""
 STEEPER = 1.25
@@ -127,7 +131,8 @@ class Marginal:
     @cached_property
     def _cumulative(self) -> FloatArray:
         """The mass up to each point, from 0 in each group."""
-        total = np.concatenate([[0.0], np.cumsum(self._mass)])
+        # what is no number in one group is nothing to the others
+        total = np.concatenate([[0.0], np.cumsum(np.nan_to_num(self._mass))])
         return np.asarray(total[:-1] - np.repeat(total[self.start[:-1]], np.diff(self.start)))
 
     def _points(self) -> list[tuple[FloatArray, FloatArray]]:
@@ -314,6 +319,7 @@ def _subdivide(grid: Grid) -> tuple[FloatArray, FloatArray, IntArray]:
     at[1:-1] = (slope[:-1] * width[1:] + slope[1:] * width[:-1]) / (width[1:] + width[:-1])
     # next to a cut or a point far below: straight is safer than a cubic, there and beside it
     cliff = np.abs(rise) > CLIFF
+    cliff[1:-1] |= width[1:-1] < JUMP * np.minimum(width[:-2], width[2:])
     beside = np.flatnonzero(cliff[:-1] != cliff[1:])
     at[beside + 1] = np.where(cliff[beside], slope[beside + 1], slope[beside])
     first, last = grid.start[:-1], grid.start[1:] - 1

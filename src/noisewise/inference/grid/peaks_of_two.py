@@ -1,6 +1,6 @@
 """Where two parameters explain a release: every theta at which both expected sums n E t^ meet y.
 
-As in `modes`, now in the plane: a table of E t^ shows the cells in which both statistics pass their
+As in `peaks_of_one`, now in the plane: a table of E t^ shows the cells in which both statistics pass their
 released values, the cells are cut smaller, and from each that is left a least-squares search
 (Levenberg-Marquardt) goes to the nearest theta that explains y best. At large n each is a peak of
 its own, about normal, with a width known from the moments.
@@ -30,6 +30,8 @@ EXPLAINS = 8.0
 """A theta that leaves y further away than so many sds is no peak worth a patch."""
 APART = 3.0
 """Peaks closer than so many of their widths are one."""
+NEGLIGIBLE = 40.0
+"""A peak of e^-40 of the mass of another is left out."""
 DIFFERENCE = 1e-6
 """Of the numerical derivative, relative to 1 + |psi|."""
 
@@ -57,8 +59,24 @@ def peaks(problem: Problem) -> list[list[Peak]]:
     out = []
     for group in range(problem.groups):
         starts = table.cells(group)
-        out.append(_distinct(*_search(problem, group, starts)) if len(starts) else [])
+        found = _distinct(*_search(problem, group, starts)) if len(starts) else []
+        out.append(_that_matter(problem, group, found))
     return out
+
+
+def _that_matter(problem: Problem, group: int, found: list[Peak]) -> list[Peak]:
+    """Those that are not negligible beside the others: a theta may explain y and be out of the
+    question beforehand.
+    """
+    if len(found) < 2:
+        return found
+    psi = np.stack([peak.psi for peak in found])
+    groups = np.full(len(found), group)
+    with np.errstate(all="ignore"):
+        mass = problem.log_prior(psi, groups) + problem.collapsed(psi, groups)
+        mass = mass + np.array([np.log(peak.widths).sum() for peak in found])
+    mass = np.where(np.isnan(mass), -np.inf, mass)
+    return [peak for peak, log in zip(found, mass, strict=True) if log >= mass.max() - NEGLIGIBLE]
 
 
 class _Moments:
