@@ -184,15 +184,15 @@ def _one(
 
 @contextmanager
 def _whole(target: Path) -> "Iterator[Path]":
-    """A file is written beside its target and moved there: whole or not at all."""
-    import os
+    """A file is filled elsewhere and then written to its target: whole or not at all."""
+    from tempfile import TemporaryDirectory
 
-    partial = target.with_name(f".{target.stem}.{os.getpid()}{target.suffix}")
-    try:
+    from noisewise.files import write_whole
+
+    with TemporaryDirectory() as folder:
+        partial = Path(folder) / target.name
         yield partial
-        partial.replace(target)
-    finally:
-        partial.unlink(missing_ok=True)
+        write_whole(target, partial.read_bytes(), replace=True)
 
 
 def _content(posterior: "Posterior", prior: "Prior") -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.errors import NoisewiseError, UnsupportedCombination
+from noisewise.files import write_whole
 from noisewise.inference.infer import infer_many
 from noisewise.inference.problem import check_prior
 from noisewise.model.arrays import FloatArray
@@ -125,4 +126,5 @@ def write_table(rows: Sequence[dict[str, Any]], stem: Path) -> None:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    stem.with_suffix(".json").write_text(json.dumps(list(rows), indent=2) + "\n")
+    text = json.dumps(list(rows), indent=2) + "\n"
+    write_whole(stem.with_suffix(".json"), text.encode(), replace=True)

@@ -8,7 +8,6 @@ disk.
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from noisewise.errors import NoisewiseError, OutputError
+from noisewise.files import write_whole
 
 Result = dict[str, list[float]]
 FORMAT = 2
@@ -152,15 +152,9 @@ def _read(file: Path) -> Result | None:
 
 
 def _write(file: Path, text: str) -> None:
-    partial = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        with partial.open("w") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        partial.replace(file)
+        write_whole(file, text.encode(), replace=True)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise OutputError(
             f"cannot write {file}: {error.strerror}; make room, and give the command "
             "again to go on."

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from noisewise.files import write_whole
 from noisewise.report import study as plots
 from noisewise.report.page import Page
 from noisewise.report.plots import figure
@@ -66,7 +67,7 @@ def save_calibration(found: Calibration, folder: Path, command: str) -> Path:
             f"ECDF difference and rank histogram at n = {setting.n}, epsilon = {setting.epsilon:g}",
         )
     out = folder / "index.html"
-    out.write_text(page.render())
+    write_whole(out, page.render().encode(), replace=True)
     return out
 
 
@@ -126,7 +127,7 @@ def save_comparison(found: Comparison, folder: Path, command: str) -> Path:
     ]
     page.table([{name: row[name] for name in names} for row in rows])
     out = folder / "index.html"
-    out.write_text(page.render())
+    write_whole(out, page.render().encode(), replace=True)
     return out
 
 

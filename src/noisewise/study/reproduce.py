@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from noisewise.files import write_whole
 from noisewise.inference.methods import gibbs_sampler
 from noisewise.inference.observations import gather
 from noisewise.model.arrays import FloatArray
@@ -146,7 +147,7 @@ def run(
         made.savefig(folder / f"{name}.png", dpi=150)
     page = _page(plan, rows, utility, figures, command)
     out = folder / "index.html"
-    out.write_text(page.render())
+    write_whole(out, page.render().encode(), replace=True)
     return out
 
 

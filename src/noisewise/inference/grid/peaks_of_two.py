@@ -1,9 +1,9 @@
 """Where two parameters explain a release: every theta at which both expected sums n E t^ meet y.
 
-As in `peaks_of_one`, now in the plane: a table of E t^ shows the cells in which both statistics pass their
-released values, the cells are cut smaller, and from each that is left a least-squares search
-(Levenberg-Marquardt) goes to the nearest theta that explains y best. At large n each is a peak of
-its own, about normal, with a width known from the moments.
+As in `peaks_of_one`, now in the plane: a table of E t^ shows the cells in which both statistics
+pass their released values, the cells are cut smaller, and from each that is left a least-squares
+search (Levenberg-Marquardt) goes to the nearest theta that explains y best. At large n each is a
+peak of its own, about normal, with a width known from the moments.
 """
 
 from dataclasses import dataclass
