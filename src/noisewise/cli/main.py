@@ -16,6 +16,7 @@ from noisewise.cli.study import StudyCommand, calibrate, compare, reproduce
 from noisewise.errors import UnsavedRelease
 
 INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it."""
 
 app = typer.Typer(
     name="noisewise",

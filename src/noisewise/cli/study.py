@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from noisewise.study.cells import Cell
 
 SEVERAL = ("--n", "--epsilon", "--methods")
+"""Options that take several values at once."""
 
 
 class StudyCommand(TyperCommand):

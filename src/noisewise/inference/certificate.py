@@ -4,8 +4,13 @@ import math
 from dataclasses import dataclass
 
 UNLIKELY = 1e-3
+"""Among releases that a right model makes, one in a thousand is called surprising."""
 BAD_RHAT = 1.05
+"""Chains that agree less have not mixed; 1.01 is the usual advice, and warns of too many short
+runs.
+"""
 LONG_TIME = 100.0
+"""Steps between independent draws of a chain, beyond which 5000 steps tell little."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from noisewise.model.family import Family
 from noisewise.model.priors import Gamma, InverseGamma, Normal, Prior
 
 PRIOR_DRAWS = 256
+"""From which the first grid takes the prior's middle and spread: a few per cent are enough."""
 FAR_VARIANCES = (60.0, 80.0)
 """Log variances, from that of the bounds, at which the tail of a prior of two parameters is read
 off.

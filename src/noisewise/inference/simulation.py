@@ -27,11 +27,15 @@ SKEWED = 1 << 17
 WIDE = 1 << 11
 """A family of whole numbers with more of them in the bounds is not summed over them one by one."""
 ORDER = 32
+"""Quadrature nodes of a record's law: its sum is drawn, not integrated."""
 LARGEST = float(1 << 62)
+"""No number of records is larger."""
 COUNTED = float(1 << 40)
 """Binomial draws among more records are Poisson where few are expected, else normal."""
 ENUMERATED = 1 << 14
+"""A prior of n below a quarter of this is summed over whole numbers."""
 ROUNDS = 64
+"""Of drawing noise again that leaves a negative number of records."""
 
 
 def sums(

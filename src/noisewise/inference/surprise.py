@@ -19,17 +19,21 @@ from noisewise.model.arrays import FloatArray
 FIRST, MOST = 1000, 5000
 """Releases that are drawn at first, and where those leave a doubt."""
 DOUBT = 0.02
+"""A p-value below this is computed again with more releases."""
 CELLS = 1 << 19
 """Numbers that are drawn at first, at most, where a release has many; but FEWEST releases, and four
 times as many in doubt.
 """
 FEWEST = 500
+"""Releases that are drawn however many numbers each has."""
 LEAST = 64
 """Among fewer releases, because the others cannot be drawn, nothing is said to be surprising."""
 APART = 8
 """So many releases are each compared with all the others."""
 TAILS = np.array([1 / 512, 1 / 128, 1 / 32, 1 / 8, 1 / 2])
+"""Shares of the draws between which a coordinate's tail is a straight line in the log."""
 FAR = 1e12
+"""How far beyond the last of them, in widths, the line is drawn on."""
 BLUNT = 0.25
 """Beyond the draws a coordinate's tail is no steeper than this share of the noise allows."""
 Draw = Callable[[int, np.random.Generator], FloatArray]

@@ -12,6 +12,7 @@ from noisewise.model import families, priors
 
 T = TypeVar("T")
 MAX_LENGTH = 100_000
+"""Of a text for a prior or a family: longer ones are no person's."""
 FAMILY_EXAMPLE = "exponential, normal(variance=4) or categorical(categories=['a', 'b'], other='b')"
 
 

@@ -18,6 +18,7 @@ from noisewise.model.arrays import FloatArray
 
 Hyper: TypeAlias = "float | FloatArray"
 REGISTRY: dict[str, type["Prior"]] = {}
+"""kind -> the class of that prior."""
 
 
 def _require(prior: "Prior", *names: str) -> None:

@@ -19,8 +19,11 @@ DROP = 50.0
 """Where the log density lies this far below its peak, the rest is left out: e^-50 is below 1e-21.
 """
 MAX_TERMS = 1 << 20
+"""Whole numbers that a sum over a support may have."""
 _SEVENTEEN = np.linspace(0.0, 1.0, 17)
+"""Points of a bracket: each round narrows it by eight."""
 _HALVES = np.append(2.0 ** -np.arange(50.0), 0.0)
+"""Shares of the way from a peak to an edge, from all of it down to nothing."""
 _legendre = lru_cache(maxsize=None)(np.polynomial.legendre.leggauss)
 
 

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from noisewise.inference.posterior import Posterior
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""The Okabe-Ito palette."""
 MOST_CATEGORIES = 40
+"""Categories that a figure shows: more are no longer told apart."""
 
 
 def figure(rows: int, columns: int) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ from noisewise.model.arrays import FloatArray
 from noisewise.report.plots import COLOURS
 
 MARKS = ("o", "s", "^", "D", "v", "P", "X")
+"""Of lines, told apart without colour."""
 
 
 def legend_below(figure: Any, axis: Any) -> None:

@@ -15,8 +15,11 @@ from noisewise.model.arrays import FloatArray
 BLOCK = 1 << 20
 """Pairs that are held at once."""
 DEGREE = 24
+"""Of the kernel's expansion, at most."""
 ROUNDING = -36.0
+"""The log of a term that is below rounding."""
 FEATURES = 3000
+"""Terms beyond which the kernel is summed over pairs of draws instead."""
 
 
 def squared(p: FloatArray, q: FloatArray) -> float:

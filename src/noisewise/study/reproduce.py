@@ -33,9 +33,13 @@ from noisewise.study.trials import Sample, Setting, simulate
 from noisewise.study.verdict import ks
 
 EPSILONS = (0.01, 0.1)
+"""Those of the paper's Figure 1."""
 SIZES = (10, 32, 100, 316, 1000, 3162, 10_000)
+"""Numbers of records, evenly spaced in the log, as in the paper."""
 QUICK_SIZES = (10, 100, 1000)
+"""Fewer of them, for --quick."""
 ECDF_N, ECDF_EPSILON = 1000, 0.01
+"""The setting whose distribution of U the paper draws."""
 CONVERGENCE = (1000, 0.1, 500)
 """n, epsilon and iterations of the convergence figure."""
 NAMES = {
@@ -49,6 +53,7 @@ NAMES = {
 }
 # The prior predictive of the exponential under Gamma(8, 2) is Lomax: P(x > t) = (1 + t/2)^-8.
 PREDICTIVE = tuple(float(2 * ((1 - q) ** (-1 / 8) - 1)) for q in (0.025, 0.975))
+"""The middle 95 % of what the prior expects of a record, Lomax: the bounds of the exponential."""
 
 
 Watch = Callable[

@@ -8,6 +8,7 @@ from scipy import special, stats
 from noisewise.model.arrays import FloatArray
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
+"""Of the intervals whose coverage is stated."""
 KS_LEVEL = 0.999
 """A calibrated method exceeds the KS limit in one setting of a thousand."""
 SIGMAS = 4.5
@@ -15,6 +16,7 @@ SIGMAS = 4.5
 of 10 000 at 50.
 """
 BINS = 20
+"""Of a histogram of U."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,9 +20,11 @@ DROP = 36.0
 STRAIGHT = 0.1
 """How far the log density may bend within a cell at the peak."""
 ROUNDS = 60
+"""Of splitting cells: a float has no more halves."""
 MOST = 3000
 """A group with more points than this is not refined further."""
 LOWEST = -1e280
+"""In place of log 0: differences of it are still finite."""
 
 
 @dataclass(frozen=True, slots=True)

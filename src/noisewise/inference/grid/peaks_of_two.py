@@ -18,6 +18,7 @@ FIRST = np.sinh(np.linspace(-np.arcsinh(60.0), np.arcsinh(60.0), 97))
 SECOND = np.linspace(-24.0, 24.0, 97)
 """psi2, the log variance, about that of the bounds."""
 CUT = np.linspace(0, 1, 5)
+"""A cell is cut in four along either side."""
 ROUNDS = 3
 """How often a cell that may hold a peak is cut in sixteen."""
 MOST = 96

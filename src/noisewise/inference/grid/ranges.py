@@ -22,9 +22,13 @@ is whole.
 ROOMY = 0.3
 """The box is drawn closer where less than this share of it matters."""
 PILOT_STRAIGHT, PILOT_MOST, NARROW = 1.0, 150, 3.0
+"""Of the pilot's own grids: how far the log density may bend in a cell, their points at most, and
+how far below its peak a cell counts as part of the narrowest.
+"""
 SHARP = 0.15
 """A peak of psi that is narrower has a patch of its own, which reaches PATCH of its widths."""
 PATCH = 9.0
+"""Beyond 9 widths a normal peak is e^-40 of its height."""
 HOT, GROWN = 8.0, 0.6
 """A box grows by this share on a side at which the density is not yet e^-8 of its peak."""
 LADDER = np.array([0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])

@@ -57,6 +57,9 @@ MATTERS = 10.0
 LOOSEST = 4.0
 """An error there counts e^-10 of one at the peak, and may be up to e^4 times as large."""
 TAMED = 15.0
+"""The exact log density is not let further from the collapsed one than this beyond the median
+difference: splines through wild values would swing.
+"""
 FITTED = 8
 """How often a box is drawn closer or wider."""
 FORGOTTEN = 30.0

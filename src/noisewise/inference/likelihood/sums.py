@@ -131,9 +131,16 @@ def windowed(law: Law, sums: Sums, on_lattice: tuple[bool, ...], outside: float)
         centred = tilted.centred[:, :, j]
         below, above = tilting.window(centred, tilted.weight, sums.n, noise, outside)
         seen = Seen(
-            y[:, j], scale[:, j], tilted.slope[:, j], tilted.total_mean[:, j],
-            tilted.distance[:, j], below, above, sees, block,
-        )  # fmt: skip
+            y[:, j],
+            scale[:, j],
+            tilted.slope[:, j],
+            tilted.total_mean[:, j],
+            tilted.distance[:, j],
+            below,
+            above,
+            sees,
+            block,
+        )
         transform = shape.transform(seen)
         transforms.append(transform)
         in_window.append(noise)

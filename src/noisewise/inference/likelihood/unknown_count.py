@@ -26,6 +26,7 @@ _LADDER = np.concatenate([-_LADDER[::-1], [0.0], _LADDER])
 _BETWEEN = np.linspace(0, 1, 6)[1:-1]
 """Where the two factors lie far apart, the way between them is cut at these shares."""
 _UNIT, _WEIGHT = np.polynomial.legendre.leggauss(6)
+"""Nodes of a panel: six are exact for what bends as little as a factor does within one."""
 FEW = 32
 """Below so many records the exact likelihood is computed for each number of them."""
 MATTERS = 1e-5
@@ -33,6 +34,7 @@ MATTERS = 1e-5
 _SHARES = np.array([1e-3, 0.03, 0.2, 0.5, 0.8, 0.97, 1 - 1e-3])
 """Beyond, at the n below which lie these shares of the mass."""
 _HIGHEST = 2.0**63
+"""No number of records is larger."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from noisewise.inference.methods.naive import Naive
 from noisewise.inference.problem import Problem
 
 AUTO = "auto"
+"""The name by which the best method is asked for."""
 REGISTRY: list[Method] = [
     Exact(),
     ExactCounts(),

@@ -20,7 +20,10 @@ from noisewise.model.moments import interval_moments
 from noisewise.model.priors import Prior
 
 BURN_IN = 2000
+"""Steps that are forgotten, as in the paper."""
 TRIES = 200
+"""Draws of a statistic of which the conjugate update exists; then one that theta expects is taken.
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,7 @@ class NormalShape(Shape):
 
 
 NORMAL = NormalShape()
+"""The only one."""
 
 
 @dataclass(frozen=True, slots=True)

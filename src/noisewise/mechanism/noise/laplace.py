@@ -110,6 +110,7 @@ class LaplaceShape(Shape):
 
 
 LAPLACE = LaplaceShape()
+"""The only one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,10 +71,13 @@ class Shape(ABC):
             (np.zeros(z.shape), sd, _NORMAL_LADDER),
         )
         ends = np.concatenate(
-            [middle[..., None] + side * unit[..., None] * ladder
-             for middle, unit, ladder in ladders for side in (-1, 1)],
+            [
+                middle[..., None] + side * unit[..., None] * ladder
+                for middle, unit, ladder in ladders
+                for side in (-1, 1)
+            ],
             axis=-1,
-        )  # fmt: skip
+        )
         ends = np.sort(np.clip(ends, (-9 * sd)[..., None], (9 * sd)[..., None]), axis=-1)
         half = np.diff(ends)[..., None] / 2
         e = ends[..., :-1, None] + half * (1 + _UNIT)

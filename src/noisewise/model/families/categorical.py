@@ -13,6 +13,7 @@ from noisewise.model.priors import Dirichlet, Prior
 
 Label = str | int
 MOST = 10**6
+"""Categories: a release of more would not fit its file."""
 
 
 @final

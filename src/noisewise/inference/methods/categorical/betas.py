@@ -12,11 +12,15 @@ EVEN, TAILS, FEW = 48, 1.5, 8
 counts stay apart.
 """
 LEAST = 1e-9
+"""Shares of the mass nearer to 0 or 1 are told apart no more."""
 MANY = 1000.0
 """From this count on, a Beta is a normal with one term of Edgeworth's series, within 10^-4."""
 FAR = 9.0
+"""Sds from its mean beyond which a Beta's distribution function is 0 or 1."""
 _LOWEST, _HIGHEST = -690.0, 37.0
+"""Logits of the smallest probability that is a float, and of the largest below 1."""
 STEPS = 100
+"""Of closing in on a quantile; each at least halves its bracket, and most are Newton's."""
 
 
 @dataclass(frozen=True, slots=True)

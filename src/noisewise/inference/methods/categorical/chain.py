@@ -39,6 +39,7 @@ from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.priors import Dirichlet, Prior
 
 BURN_IN = 100
+"""Sweeps that are forgotten; a chain starts near the released counts and needs a few."""
 ERROR = 0.01
 """Sweeps go on until the Monte Carlo error of every mean is below this share of its sd."""
 UPDATES = 1 << 12

@@ -36,6 +36,7 @@ FINE, OF_MANY_FINE = 192, 64
 2 BLOCK categories).
 """
 ONE_BY_ONE = 4096
+"""So many counts of a category are summed one by one; more are put into bins."""
 LONGEST, SHORTEST, WORK = 1 << 14, 1 << 10, 1 << 23
 """Points of the lattice, at most and at least, and at most for all categories together."""
 BLOCK = 32
@@ -48,15 +49,22 @@ likeliest are left out.
 ROUNDING = 1e-17
 """Of a Fourier transform, for each of its points and beside its largest value."""
 MOST_ERROR = 0.01
+"""A convolution that errs by more, in total variation, is left to the chain."""
 NEAR, GAP = 8.0, 10.0
+"""Bins of a small concentration are cut finer within so many spacings of 0; and what the finest cut
+still changed counts so many times in the error.
+"""
 BINNED = 1e-3
 """Total variation that bins and their lattice may cost; measured against counts summed one by one.
 """
 FLOOR = 1e-13
 """What is smaller, beside the largest, is rounding in the Fourier transform."""
 _TILTS = np.geomspace(0.5, 5e4, 16)
+"""Slopes, in inverse sds of the sum, at which Chernoff's bound is computed."""
 TILTS, OF_MANY_TILTS = 8, 3
+"""Tilts from which draws of the total are put together, and with many categories."""
 ROUNDS = 10
+"""Of drawing counts again whose total is none of those that were wanted."""
 
 
 @dataclass(frozen=True, slots=True)
