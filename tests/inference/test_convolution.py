@@ -210,7 +210,7 @@ def test_bins_agree_with_counts_one_by_one(monkeypatch, rng, k, scale, public) -
 
 
 @pytest.mark.parametrize("k", [10, 100])
-def test_against_the_chain(monkeypatch, rng, k) -> None:
+def test_convolution_agrees_with_the_chain(monkeypatch, rng, k) -> None:
     """A long chain: means within 5 of its Monte Carlo errors (false alarms below 10^-6 each).
 
     It is worth at least 40 000 draws, so an sd of a law with kurtosis 6 errs by 0.6 %: within 5 of

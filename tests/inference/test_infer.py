@@ -160,7 +160,7 @@ def test_refusals_say_what_to_do(call, words) -> None:
         call(noisewise.observe(**GOOD))
 
 
-def test_more_refusals() -> None:
+def test_requests_that_make_no_sense_are_refused_in_one_line() -> None:
     release = noisewise.observe(**GOOD, dataset="visits")
     other = noisewise.observe(**(GOOD | {"statistic": 4.0}), dataset="visits")
     with pytest.raises(NoisewiseError, match="one dataset, 'visits'"):

@@ -26,7 +26,7 @@ def brute(p, q):
 
 @pytest.mark.parametrize("shape", [(40,), (40, 1), (30, 2), (30, 3), (20, 6)])
 @pytest.mark.parametrize("spread", [1e-3, 0.1, 1.0, 5.0])
-def test_against_a_double_loop(rng, shape, spread) -> None:
+def test_mmd_agrees_with_a_double_loop(rng, shape, spread) -> None:
     p, q = spread * rng.standard_normal(shape), spread * (rng.standard_normal(shape) + 0.3)
     assert mmd.squared(p, q) == pytest.approx(brute(p, q), rel=1e-7, abs=1e-13)
 

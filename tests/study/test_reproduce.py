@@ -20,7 +20,7 @@ def test_the_plan_is_the_papers() -> None:
     assert any(cell.setting.n == reproduce.ECDF_N for cell in plan.calibrated)
 
 
-def test_a_part_of_it(tmp_path) -> None:
+def test_one_figure_of_the_paper_is_redrawn_with_its_verdicts(tmp_path) -> None:
     whole = reproduce.plan(quick=True)
     cells = [
         cell

@@ -118,7 +118,7 @@ def infer_many(
             if progress is not None:
                 progress(done / len(releases))
     found = [p for p in out if p is not None]
-    # what is asked for cannot be had of any
+    # no release allows what was asked for
     if refusals and all(p.method == "none" for p in found):
         raise refusals[0]
     return Posteriors(found, releases)

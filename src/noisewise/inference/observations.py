@@ -274,7 +274,7 @@ def gather(releases: Sequence[Release], n_prior: Prior | None = None) -> Observa
         if off.any():
             raise UnsupportedCombination(
                 f"the statistic {y[off][0]:g} is no multiple of the noise's step {spacing[0]:g}: "
-                "no release is so; check it."
+                "no release has such a value; check it."
             )
     record = BoundedRecord(
         first.family,

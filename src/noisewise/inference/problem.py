@@ -261,7 +261,7 @@ def check_prior(family: Family, prior: Prior) -> None:
 
 
 def check_n_prior(releases: Sequence[Release], prior: "Prior | str | None") -> Prior | None:
-    """The prior of a number of records, or a refusal of what is none."""
+    """The prior of a number of records; anything else is refused."""
     if prior is None:
         return None
     own = notation.prior(prior) if isinstance(prior, str) else prior

@@ -41,8 +41,8 @@ ROUNDS = 64
 def sums(
     observations: Observations, theta: FloatArray, n: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """The sum of t^(x) over n records at each theta, (batch, d); rows that cannot be
-    had are NaN.
+    """The sum of t^(x) over n records at each theta, (batch, d); rows that cannot
+    be drawn are NaN.
     """
     if isinstance(observations.family, Bernoulli):
         return binomial(n, theta[:, 0], rng)[:, None]

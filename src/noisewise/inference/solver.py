@@ -69,7 +69,7 @@ class Solver:
         except UnsupportedCombination:  # a ValueError too
             raise
         except (effort.TooMuchWork, *NUMERICAL) as failure:
-            if groups.size > 1:  # whose fault it is
+            if groups.size > 1:  # find out which of them it is
                 parts = [
                     self._attempt(method, reason, groups[k : k + 1]) for k in range(groups.size)
                 ]

@@ -42,7 +42,7 @@ def interval_moments(
         raise UnsupportedCombination(
             f"unknown method {method!r}; use auto, closed, autodiff or quadrature."
         )
-    with np.errstate(all="ignore"):  # what cannot be had is NaN, and replaced below
+    with np.errstate(all="ignore"):  # what cannot be computed is NaN, and replaced below
         closed = family.closed_moments(theta, lower, upper)
     if method == "closed":
         if closed is None:

@@ -50,7 +50,7 @@ class Exact(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """The log posterior on a grid of psi, and how it was had."""
+    """The log posterior on a grid of psi, and how it was computed."""
 
     grid: Grid
     collapsed: Grid

@@ -33,8 +33,8 @@ wide range.
 PER_CELL = 1.5
 """Dense points in the narrowest cell that the pilot's own grid needed near its peak."""
 FIRST_STRIDE = 8
-"""The exact likelihood is had at every eighth row and column of the smallest dense grid, then at
-every fourth, ...
+"""The exact likelihood is computed at every eighth row and column of the smallest dense grid, then
+at every fourth, ...
 """
 AGREE, SHRINKS = 0.05, 10.0
 """A stride is fine enough if it moved the log density, weighted by the density, no more than this;
@@ -49,7 +49,7 @@ SMOOTH = 0.01
 they err far less.
 """
 HOPELESS = 60.0
-"""Where the pilot is this far below its peak, the collapsed likelihood is not had: however
+"""Where the pilot is this far below its peak, the collapsed likelihood is not computed: however
 correlated, it would be half as far.
 """
 MATTERS = 10.0

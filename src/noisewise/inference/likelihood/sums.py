@@ -146,7 +146,7 @@ def windowed(law: Law, sums: Sums, on_lattice: tuple[bool, ...], outside: float)
         in_window.append(noise)
         if sees:
             highest = np.floor(transform.width / 2)
-        elif sums.lattice:  # whole numbers are no quadrature
+        elif sums.lattice:  # every whole number is there: nothing to resolve
             highest = np.full(transform.width.shape, np.inf)
         else:
             highest = _resolved(centred[:, :nodes], tilted.weight[:, :nodes], transform.width)

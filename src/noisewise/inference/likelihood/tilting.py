@@ -20,7 +20,7 @@ _STEPS = np.array([0.3, 1.0, 3.0, 8.0])
 _RARE_STEPS = np.array([1.0, 3.0, 8.0, 20.0, 50.0])
 """and, where these leave it more than _LOOSE sds, in inverse largest values of one record."""
 _LOOSE = 40.0
-"""A normal sum leaves out e^-24 beyond 7 sds; a bound of 40 is none."""
+"""A normal sum leaves out e^-24 beyond 7 sds; a bound of 40 sds says nothing."""
 
 
 @dataclass(frozen=True, slots=True)

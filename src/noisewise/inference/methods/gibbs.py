@@ -33,8 +33,8 @@ class Gibbs(Method):
             return "gibbs needs a public n; use method='auto', which sums over it."
         if not known.shape.mixes:
             return (
-                f"gibbs needs noise that is a normal of random variance, and {known.kind.kind} "
-                "noise is none; use method='auto'."
+                "gibbs needs noise that is a normal of random variance, which "
+                f"{known.kind.kind} noise is not; use method='auto'."
             )
         if np.any(known.n == 0):
             return "gibbs needs at least one record; use method='auto', which gives the prior."

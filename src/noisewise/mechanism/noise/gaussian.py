@@ -52,7 +52,7 @@ class NormalShape(Shape):
     def log_with_normals(
         self, z: FloatArray, covariance: FloatArray, scale: FloatArray
     ) -> FloatArray:
-        # By elimination: NaN where the covariance is none, which NumPy's Cholesky would refuse for
+        # By elimination: NaN where it is not a covariance, which NumPy's Cholesky would refuse for
         # all.
         d = z.shape[1]
         z, covariance = z.copy(), covariance + np.eye(d) * scale[:, :, None] ** 2

@@ -12,7 +12,7 @@ EVEN, TAILS, FEW = 48, 1.5, 8
 counts stay apart.
 """
 LEAST = 1e-9
-"""Shares of the mass nearer to 0 or 1 are told apart no more."""
+"""Shares of the mass that are nearer to 0 or 1 count as one."""
 MANY = 1000.0
 """From this count on, a Beta is a normal with one term of Edgeworth's series, within 10^-4."""
 FAR = 9.0

@@ -58,7 +58,7 @@ SMALL = 0.5
 MOST_BETAS = 1 << 15
 """Sweeps, of all chains, that a mixture is made of."""
 EXACT = 2.0**53
-"""Whole numbers up to here are told apart."""
+"""Up to here every whole number is a float."""
 KEPT = 1 << 24
 """Counts that are kept, at most; beyond, sweeps are thinned."""
 

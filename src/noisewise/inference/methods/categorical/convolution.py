@@ -64,7 +64,7 @@ _TILTS = np.geomspace(0.5, 5e4, 16)
 TILTS, OF_MANY_TILTS = 8, 3
 """Tilts from which draws of the total are put together, and with many categories."""
 ROUNDS = 10
-"""Of drawing counts again whose total is none of those that were wanted."""
+"""How often counts are drawn again if their total is not one that was wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Convolution:
     """The counts of all categories, each by itself, and the lattice on which they are summed."""
 
     a: FloatArray
-    start: FloatArray  # (K,): counts and their bins are told from here
+    start: FloatArray  # (K,): where counts and their bins begin
     node: FloatArray  # (K, M): the middle of each bin
     width: FloatArray  # (K, M): whole numbers in it
     mass: FloatArray  # (K, M): of the tilted f_j, summing to 1
