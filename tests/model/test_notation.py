@@ -22,11 +22,11 @@ from noisewise.model import notation
         ("categorical(categories=3)", families.Categorical(3)),
     ],
 )
-def test_family(text: str, family: families.Family) -> None:
+def test_text_gives_the_family_that_it_names(text: str, family: families.Family) -> None:
     assert notation.family(text) == family
 
 
-def test_prior() -> None:
+def test_text_gives_the_prior_that_it_names() -> None:
     assert notation.prior("gamma(shape=2, rate=20)") == priors.Gamma(shape=2, rate=20)
     assert notation.prior("dirichlet(concentration=[1, 2])") == priors.Dirichlet([1, 2])
     assert notation.prior("normal(mean=-3, sd=1e2)") == priors.Normal(-3, 100)
