@@ -6,7 +6,7 @@ search (Levenberg-Marquardt) goes to the nearest theta that explains y best. At 
 peak of its own, about normal, with a width known from the moments.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,7 +32,7 @@ EXPLAINS = 8.0
 APART = 3.0
 """Peaks closer than so many of their widths are one."""
 NEGLIGIBLE = 40.0
-"""A peak of e^-40 of the mass of another is left out."""
+"""A peak of e^-40 of the mass of another is worth no patch."""
 DIFFERENCE = 1e-6
 """Of the numerical derivative, relative to 1 + |psi|."""
 
@@ -43,6 +43,8 @@ class Peak:
 
     psi: FloatArray  # (2,)
     covariance: FloatArray  # (2, 2)
+    counts: bool = True
+    """Whether it is not negligible beside the others."""
 
     @property
     def widths(self) -> FloatArray:
@@ -61,23 +63,22 @@ def peaks(problem: Problem) -> list[list[Peak]]:
     for group in range(problem.groups):
         starts = table.cells(group)
         found = _distinct(*_search(problem, group, starts)) if len(starts) else []
-        out.append(_that_matter(problem, group, found))
+        out.append(_weighed(problem, group, found) if len(found) > 1 else found)
     return out
 
 
-def _that_matter(problem: Problem, group: int, found: list[Peak]) -> list[Peak]:
-    """Those that are not negligible beside the others: a theta may explain y and be out of the
-    question beforehand.
+def _weighed(problem: Problem, group: int, found: list[Peak]) -> list[Peak]:
+    """With those marked that are negligible beside the others: a theta may explain y and be out of
+    the question beforehand.
     """
-    if len(found) < 2:
-        return found
     psi = np.stack([peak.psi for peak in found])
     groups = np.full(len(found), group)
     with np.errstate(all="ignore"):
         mass = problem.log_prior(psi, groups) + problem.collapsed(psi, groups)
         mass = mass + np.array([np.log(peak.widths).sum() for peak in found])
     mass = np.where(np.isnan(mass), -np.inf, mass)
-    return [peak for peak, log in zip(found, mass, strict=True) if log >= mass.max() - NEGLIGIBLE]
+    least = mass.max() - NEGLIGIBLE
+    return [replace(peak, counts=bool(log >= least)) for peak, log in zip(found, mass, strict=True)]
 
 
 class _Moments:

@@ -45,7 +45,7 @@ def boxes(
     """For each patch its group, its range of psi2, that of psi1 given psi2, and in how many cells
     its narrowest part goes.
     """
-    patches = [_patches(own) for own in peaks]
+    patches = [_patches([peak for peak in own if peak.counts]) for own in peaks]
     wide = np.array([g for g, own in enumerate(patches) if not own], dtype=np.int64)
     owner, outer, inner, need = [wide], [np.empty((0, 2))], [np.empty((0, 2, 4))], [np.empty(0)]
     if wide.size:

@@ -4,6 +4,7 @@ certificates say.
 
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -60,6 +61,42 @@ def solve_two(problem: Problem, exact: one_parameter.Exact | None) -> list[list[
 
 
 @dataclass(frozen=True)
+class _OnGrid(Solution):
+    """One group of a batch; its figures are read off its marginals."""
+
+    batch: Any
+    group: int
+    method: str
+
+    def own_marginals(self) -> tuple[Marginal, ...]:
+        """Of each parameter, of this group alone."""
+        raise NotImplementedError
+
+    def found_with(self) -> tuple[Batch, int]:
+        return self.batch, self.group
+
+    @cached_property
+    def _marginals(self) -> tuple[Marginal, ...]:
+        alone = self.batch.problem.groups == 1
+        return self.batch.marginals() if alone else self.own_marginals()
+
+    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
+        return self._marginals[parameter].moments
+
+    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
+        return self._marginals[parameter].quantile(q).T
+
+    def summary(self, parameter: int) -> FloatArray:
+        return self._marginals[parameter].summary
+
+    def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
+        return self._marginals[parameter].cdf(x.reshape(1, -1)).reshape(x.shape)
+
+    def curve(self, parameter: int) -> tuple[FloatArray, FloatArray]:
+        return self._marginals[parameter].curve(0)
+
+
+@dataclass(frozen=True)
 class OneParameterBatch(Batch):
     """The posteriors of one parameter for all groups of a problem."""
 
@@ -84,41 +121,18 @@ class OneParameterBatch(Batch):
 
 
 @dataclass(frozen=True)
-class OneParameter(Solution):
+class OneParameter(_OnGrid):
     """One group of them."""
 
     batch: OneParameterBatch
-    group: int
-    method: str
 
-    def found_with(self) -> tuple[Batch, int]:
-        return self.batch, self.group
-
-    @cached_property
-    def _marginal(self) -> Marginal:
-        if self.batch.problem.groups == 1:
-            return self.batch.marginals()[0]
+    def own_marginals(self) -> tuple[Marginal, ...]:
         one = self.batch.problem.take(np.array([self.group]))
-        grid = _only(self.batch.curves.grid, self.group)
-        return Marginal.of(grid, one.axes[0], self.batch.decay[self.group, None], one.tail_index(0))
-
-    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        return self._marginal.moments
-
-    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
-        return self._marginal.quantile(q).T
-
-    def summary(self, parameter: int) -> FloatArray:
-        return self._marginal.summary
-
-    def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
-        return self._marginal.cdf(x.reshape(1, -1)).reshape(x.shape)
-
-    def curve(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        return self._marginal.curve(0)
+        grid, decay = _only(self.batch.curves.grid, self.group), self.batch.decay[self.group, None]
+        return (Marginal.of(grid, one.axes[0], decay, one.tail_index(0)),)
 
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
-        return [self._marginal.draw(rng, size, 0)]
+        return [self._marginals[0].draw(rng, size, 0)]
 
     def certificate(self) -> Certificate:
         found, axis = self.batch.curves, self.batch.problem.axes[0]
@@ -127,14 +141,14 @@ class OneParameter(Solution):
             _only(found.collapsed, self.group), axis, self.batch.decay[self.group, None]
         )
         error = float(found.error[self.group]) + _grid_error(
-            _only(found.grid, self.group), self._marginal
+            _only(found.grid, self.group), self._marginals[0]
         )
         distance = None
         if self.batch.exact:
-            psi = axis.psi(self._marginal.quantile(np.array(CHECKED))[0])
+            psi = axis.psi(self._marginals[0].quantile(np.array(CHECKED))[0])
             with effort.limited(effort.CHECK):
                 error += _node_error(problem, psi)
-            distance = float(marginal.distance(self._marginal, crude)[0])
+            distance = float(marginal.distance(self._marginals[0], crude)[0])
         tail = predictive_tail(problem) if self.method != "naive" else None
         points = int(found.points[self.group]) if self.batch.exact else None
         return Certificate(
@@ -144,7 +158,7 @@ class OneParameter(Solution):
             distance,
             tail,
             evaluations=points,
-            peaks=self._marginal.peaks(0),
+            peaks=self._marginals[0].peaks(0),
             assumptions=self.batch.request.assumptions,
             conflict=conflict(problem, partial(_draw_one, self.batch.exact)),
         )
@@ -181,15 +195,10 @@ class TwoParameterBatch(Batch):
 
 
 @dataclass(frozen=True)
-class TwoParameters(Solution):
+class TwoParameters(_OnGrid):
     """One group of them."""
 
     batch: TwoParameterBatch
-    group: int
-    method: str
-
-    def found_with(self) -> tuple[Batch, int]:
-        return self.batch, self.group
 
     @cached_property
     def _patches(self) -> list[Patch]:
@@ -201,31 +210,9 @@ class TwoParameters(Solution):
         weight = np.exp(mass - mass.max())
         return np.asarray(weight / weight.sum())
 
-    @cached_property
-    def _marginals(self) -> tuple[Marginal, ...]:
-        if self.batch.problem.groups == 1:
-            return self.batch.marginals()
-        one = self.batch.problem.take(np.array([self.group]))
-        margins = self.batch.margins(self.group)
-        first, second = (
-            Marginal.of(margins[j], one.axes[j], index=one.tail_index(j)) for j in (0, 1)
-        )
-        return first, second
-
-    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        return self._marginals[parameter].moments
-
-    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
-        return self._marginals[parameter].quantile(q).T
-
-    def summary(self, parameter: int) -> FloatArray:
-        return self._marginals[parameter].summary
-
-    def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
-        return self._marginals[parameter].cdf(x.reshape(1, -1)).reshape(x.shape)
-
-    def curve(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        return self._marginals[parameter].curve(0)
+    def own_marginals(self) -> tuple[Marginal, ...]:
+        one, grids = self.batch.problem.take(np.array([self.group])), self.batch.margins(self.group)
+        return tuple(Marginal.of(grids[j], one.axes[j], index=one.tail_index(j)) for j in (0, 1))
 
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         psi = self._draw(rng, size)
