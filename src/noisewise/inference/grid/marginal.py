@@ -20,9 +20,9 @@ straight on each part.
 """
 CLIFF = 20.0
 """A log density that changes by more from one point to the next is no smooth one there."""
-JUMP = 1e-3
-"""A cell that is narrower than this share of both its neighbours is where a patch ends: the density
-jumps there.
+BENDS = 1.0
+"""A cubic's slopes at the ends of a cell are kept within twice its rise and this much more, so that
+a slope that was read off a far narrower cell beside it, or off a jump, cannot swing it.
 """
 TAIL = 2 * PARTS
 """The tail's power law is read off its last two cells."""
@@ -319,19 +319,22 @@ def _subdivide(grid: Grid) -> tuple[FloatArray, FloatArray, IntArray]:
     at[1:-1] = (slope[:-1] * width[1:] + slope[1:] * width[:-1]) / (width[1:] + width[:-1])
     # next to a cut or a point far below: straight is safer than a cubic, there and beside it
     cliff = np.abs(rise) > CLIFF
-    cliff[1:-1] |= width[1:-1] < JUMP * np.minimum(width[:-2], width[2:])
     beside = np.flatnonzero(cliff[:-1] != cliff[1:])
     at[beside + 1] = np.where(cliff[beside], slope[beside + 1], slope[beside])
     first, last = grid.start[:-1], grid.start[1:] - 1
     at[first], at[last] = slope[first], slope[last - 1]
     cells = np.delete(np.arange(psi.size - 1), between)
     t = np.arange(PARTS) / PARTS
-    h = width[cells, None]
+    h, own = width[cells, None], rise[cells, None]
+    most = 2 * np.abs(own) + BENDS
+    left, right = (
+        np.clip(h * at[ends, None], own - most, own + most) for ends in (cells, cells + 1)
+    )
     curve = (
         value[cells, None]
-        + rise[cells, None] * (t * t * (3 - 2 * t))
-        + h * at[cells, None] * (t * (1 - t) ** 2)
-        - h * at[cells + 1, None] * (t * t * (1 - t))
+        + own * (t * t * (3 - 2 * t))
+        + left * (t * (1 - t) ** 2)
+        - right * (t * t * (1 - t))
     )
     curve = np.where(cliff[cells, None], value[cells, None] + rise[cells, None] * t, curve)
     points = psi[cells, None] + h * t
