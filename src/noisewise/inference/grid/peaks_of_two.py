@@ -1,11 +1,12 @@
 """Where two parameters explain a release: every theta at which both expected sums n E t^ meet y.
 
-As in `peaks_of_one`, now in the plane: a table of E t^ shows the cells in which both statistics
-pass their released values, the cells are cut smaller, and from each that is left a least-squares
-search (Levenberg-Marquardt) goes to the nearest theta that explains y best. At large n each is a
-peak of its own, about normal, with a width known from the moments.
+As in `peaks_of_one`, now in the plane: a table of E t^ shows the cells through which the line
+passes on which one statistic has its released value, and in which of them the other crosses its
+own. From each a least-squares search (Levenberg-Marquardt) goes to the nearest theta that explains
+y best. At large n each is a peak of its own, about normal, with a width known from the moments.
 """
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,20 +14,20 @@ import numpy as np
 from noisewise.inference.problem import Problem
 from noisewise.model.arrays import FloatArray
 
-FIRST = np.sinh(np.linspace(-np.arcsinh(60.0), np.arcsinh(60.0), 97))
+FIRST = np.sinh(np.linspace(-np.arcsinh(60.0), np.arcsinh(60.0), 161))
 """Of the table: psi1, the location in units of about the bounds' radius or of the record's sd."""
-SECOND = np.linspace(-24.0, 24.0, 97)
+SECOND = np.linspace(-24.0, 24.0, 193)
 """psi2, the log variance, about that of the bounds."""
-CUT = np.linspace(0, 1, 5)
-"""A cell is cut in four along either side."""
-ROUNDS = 3
-"""How often a cell that may hold a peak is cut in sixteen."""
-MOST = 96
-"""Cells of a group that are looked into."""
+MOST = 256
+"""Cells of a group from which a search begins."""
+BEND = 0.25
+"""Of the second differences about a cell: within it a statistic leaves the straight line between
+two points of the table by an eighth of these, if it is a parabola there.
+"""
 STEPS = 30
 """Of the search."""
 NEAR = 3.0
-"""A cell is looked into if the statistics come this close to y, in sds."""
+"""A crossing is looked into if the other statistic comes this close to y there, in sds."""
 EXPLAINS = 8.0
 """A theta that leaves y further away than so many sds is no peak worth a patch."""
 APART = 3.0
@@ -88,6 +89,11 @@ class _Moments:
         self.problem, self.first, self.second = problem, first, second
         grid = np.stack(np.meshgrid(first, second, indexing="ij"), axis=-1)
         self.mean, self.sd = self._at(grid)
+        self.bend = np.zeros(self.mean.shape)
+        for axis in (0, 1):
+            second = np.abs(np.diff(self.mean, 2, axis=axis))
+            around = [(1, 1) if k == axis else (0, 0) for k in range(3)]
+            self.bend += np.nan_to_num(np.pad(second, around, mode="edge"))
 
     def _at(self, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
         mean, covariance = self.problem.observations[0].record.moments(
@@ -97,39 +103,58 @@ class _Moments:
         return mean.reshape(psi.shape), sd.reshape(psi.shape)
 
     def cells(self, group: int) -> FloatArray:
-        """The middles of the smallest cells in which both statistics come close to their released
-        values.
+        """Starts in the cells through which a line of one statistic at its released value passes
+        while the other crosses its own there, or may do so between the points of the table.
         """
-        i, j = np.nonzero(self._close(group, self.mean, self.sd))
-        low = np.stack([self.first[i], self.second[j]], axis=1)
-        size = np.stack([np.diff(self.first)[i], np.diff(self.second)[j]], axis=1)
-        for _ in range(ROUNDS):
-            if not 0 < len(low) <= MOST:
-                break
-            psi = low[:, None, None, :] + size[:, None, None, :] * np.stack(
-                np.meshgrid(CUT, CUT, indexing="ij"), axis=-1
-            )
-            mean, sd = self._at(psi)
-            cell, i, j = np.nonzero(self._close(group, mean, sd))
-            size = size[cell] / (CUT.size - 1)
-            low = psi[cell, i, j]
-        if len(low) > MOST:  # a whole stretch of theta explains y: no peaks of their own
-            low, size = low[:: len(low) // MOST + 1], size[:: len(size) // MOST + 1]
-        return np.asarray(low + size / 2)
-
-    def _close(self, group: int, mean: FloatArray, sd: FloatArray) -> FloatArray:
         observations = self.problem.observations[0]
         n = max(float(observations.n[group]), 1.0)
-        slack = NEAR * (sd / np.sqrt(n) + observations.scale[group] / n)
-        corners = [
-            (slice(a, a - 1 or None), slice(b, b - 1 or None)) for a in (0, 1) for b in (0, 1)
-        ]
-        lowest = np.fmin.reduce([(mean - slack)[(..., *corner, slice(None))] for corner in corners])
-        highest = np.fmax.reduce(
-            [(mean + slack)[(..., *corner, slice(None))] for corner in corners]
-        )
-        target = observations.y[group] / n
-        return np.asarray(((lowest <= target) & (target <= highest)).all(axis=-1))
+        miss = self.mean - observations.y[group] / n  # (I, J, 2)
+        slack = NEAR * (self.sd / np.sqrt(n) + observations.scale[group] / n) + BEND * self.bend
+        found, doubt = [], []
+        for line in (0, 1):
+            at, other, room = _crossings(miss[..., line], miss[..., 1 - line], slack[..., 1 - line])
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # cells without a crossing
+                lowest, highest = np.nanmin(other, axis=0), np.nanmax(other, axis=0)
+                i, j = np.nonzero((lowest <= room) & (highest >= -room))
+                middle = np.nanmean(at, axis=0)  # (I - 1, J - 1, 2): in cells
+                apart = np.maximum(np.maximum(lowest, -highest), 0.0) / room
+            found.append(
+                np.stack(
+                    [
+                        self.first[i] + middle[i, j, 0] * np.diff(self.first)[i],
+                        self.second[j] + middle[i, j, 1] * np.diff(self.second)[j],
+                    ],
+                    axis=1,
+                )
+            )
+            doubt.append(apart[i, j])
+        # first those that surely cross
+        starts, order = np.concatenate(found), np.argsort(np.concatenate(doubt), kind="stable")
+        return np.asarray(starts[order[:MOST]])
+
+
+def _crossings(
+    line: FloatArray, other: FloatArray, slack: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where `line` is 0 on the four edges of each cell, (4, cells, 2) in shares of the cell, NaN
+    where it is not; `other` there, (4, cells); and the slack of each cell.
+    """
+    corner = {
+        (a, b): (slice(a, a - 1 or None), slice(b, b - 1 or None)) for a in (0, 1) for b in (0, 1)
+    }
+    at, value = [], []
+    for axis in (0, 1):
+        for side in (0, 1):
+            start, end = ((0, side), (1, side)) if axis == 0 else ((side, 0), (side, 1))
+            f, g = line[corner[start]], line[corner[end]]
+            share = np.where(f * g <= 0, f / np.where(f == g, np.nan, f - g), np.nan)
+            across = np.where(np.isnan(share), np.nan, float(side))
+            at.append(np.stack([share, across] if axis == 0 else [across, share], axis=-1))
+            h, k = other[corner[start]], other[corner[end]]
+            value.append(h + share * (k - h))
+    room = np.fmax.reduce([slack[place] for place in corner.values()])
+    return np.stack(at), np.stack(value), room
 
 
 def _search(
