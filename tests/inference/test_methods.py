@@ -357,8 +357,14 @@ def test_gibbs_says_when_it_cannot_be_trusted() -> None:
         family=families.Bernoulli(), n=10**6, statistic=360_000.0, noise=noise.Laplace(1e4)
     )
     certificate = noisewise.infer(release, priors.Beta(10, 10), method="gibbs", seed=1).certificate
-    assert certificate.warnings
-    assert "WARNING" in certificate.sentence
+    assert certificate.ess < 400
+    assert certificate.autocorrelation > 100
+    said = " ".join(certificate.warnings)
+    assert f"the draws are worth only {certificate.ess:.0f} independent ones" in said
+    assert f"autocorrelation time {certificate.autocorrelation:.0f} steps" in said
+    assert "use method='auto'" in said
+    assert certificate.sentence.startswith("gibbs: as asked; R-hat ")
+    assert all(f"WARNING: {one}".rstrip(".") in certificate.sentence for one in certificate.warnings)
 
 
 def test_gibbs_in_standardised_coordinates() -> None:
@@ -466,7 +472,17 @@ def test_every_method_serves_or_says_why_not(release, method, monkeypatch) -> No
     posterior = noisewise.infer(release, "weak", method=method, seed=1, draws=500)
     for row in posterior.summary():
         assert all(np.isfinite(row[column]) for column in ("mean", "sd", "5%", "50%", "95%"))
-    assert posterior.certificate.sentence
+    certificate, says = posterior.certificate, posterior.certificate.sentence
+    if method == "exact" and release.family.kind == "exponential":  # far out, at n = 50
+        assert says.startswith("collapsed: the sums taken as normal; numerical error about")
+        assert "WARNING: exact would take too long: this is the normal approximation" in says
+        return
+    assert says.startswith(f"{method}: as asked")
+    sampled = method == "gibbs" or (method == "naive" and release.family.kind == "categorical")
+    assert ("numerical error about" in says) != sampled
+    assert ("R-hat" in says) == (method == "gibbs")
+    assert ("WARNING: naive ignores the noise" in says) == (method == "naive")
+    assert says.count("WARNING: ") == len(certificate.warnings)
 
 
 def test_a_coarse_lattice_is_modelled_as_what_it_is() -> None:
