@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from noisewise.inference.observations import gather
 from scipy import stats
 
 import noisewise
@@ -20,6 +19,7 @@ from noisewise.curator.ledger import Ledger
 from noisewise.curator.plan import Plan
 from noisewise.curator.settings import Settings
 from noisewise.errors import UnsupportedCombination
+from noisewise.inference.observations import gather
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import pure
 from tables import exact_sums

@@ -3,6 +3,7 @@ change.
 """
 
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -150,3 +151,24 @@ def test_what_is_checked_to_fit_the_disk_holds_what_is_written(
             out=out,
         )
         assert out.stat().st_size <= checked[-1]
+
+
+def test_private_bounds_leave_room_for_whatever_is_chosen(tmp_path: Path) -> None:
+    """Noise that just fits beside few records may need twice its scale within the chosen bounds:
+    refused beforehand, for nothing.
+    """
+    book = Ledger(tmp_path / "b.db")
+    book.set_limit("d", pure(9))
+    most = Decimal(2**63 - MOST_SUM) / 200 * (1 - Decimal("1e-12"))
+    asked: dict[str, Any] = {
+        "column": "x",
+        "family": families.Exponential(),
+        "epsilon": format(Decimal(2**20) / most, ".30f"),
+        "ledger": book.path,
+        "dataset": "d",
+    }
+    frame = pd.DataFrame({"x": np.full(20_000, 0.5)})
+    with pytest.raises(UnsupportedCombination, match="do not fit in 63 bits"):
+        noisewise.release(frame, bounds=PrivateBounds(0, 1, epsilon=1, outside="clamp"), **asked)
+    assert book.accounts()[0].spent == 0
+    noisewise.release(frame, bounds=Bounds(0, 1, outside="clamp"), **asked)

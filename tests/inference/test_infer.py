@@ -77,7 +77,9 @@ def counted(law: noise.Noise, value: float = 60.0, statistic: float = 24.0) -> R
 def waits(**change: Any) -> Release:
     asked = {"n": 40, "statistic": 20.0, "noise": noise.DiscreteLaplace(3.0, 1.0)}
     bounds = Bounds(0, 5, outside="clamp")
-    return noisewise.observe(**{"family": families.Exponential(), "bounds": bounds} | asked | change)
+    return noisewise.observe(
+        **{"family": families.Exponential(), "bounds": bounds} | asked | change
+    )
 
 
 @pytest.mark.parametrize(

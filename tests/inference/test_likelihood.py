@@ -8,6 +8,7 @@ from scipy import special, stats
 
 import noisewise
 from noisewise import Bounds, families, noise, priors
+from noisewise.inference.likelihood import one_statistic, two_statistics
 from noisewise.inference.observations import gather
 from noisewise.inference.problem import Problem
 from noisewise.model.bounded_statistic import record_law
@@ -252,3 +253,90 @@ def test_values_that_share_a_step(law) -> None:
         np.logaddexp.reduce(stats.binom.logpmf(s, n, p) + log_noise), abs=1e-6
     )
     assert error[0] < 1e-5
+
+
+@pytest.mark.parametrize("outside", ["clamp", "redact"])
+@pytest.mark.parametrize("n", [5, 4000])
+@pytest.mark.parametrize(
+    "law",
+    [noise.Laplace(0.05), noise.Laplace(1.0), noise.Gaussian(0.3), noise.Gaussian(5.0)],
+    ids=str,
+)
+def test_a_series_that_is_cut_says_how_far_off_it_is(outside, n, law, monkeypatch) -> None:
+    """Cut far too early, against the whole series: the stated error is never too small."""
+    theta, group, seen = np.array([[0.5], [2.0], [6.0]]), np.zeros(3, dtype=int), []
+    for share in (0.45, 0.5, 0.58):
+        observations = gather(
+            [
+                noisewise.observe(
+                    family=families.Exponential(),
+                    n=n,
+                    statistic=n * share,
+                    noise=law,
+                    bounds=Bounds(0.25, 1.25, outside=outside),
+                )
+            ]
+        )
+        whole, _ = observations.exact(theta, group)
+        for most in (3, 7, 15, 31):
+            with monkeypatch.context() as patch:
+                patch.setattr(one_statistic, "MOST", most)
+                cut, error = observations.exact(theta, group)
+            off = np.abs(np.expm1(np.clip(cut - whole, -50, 50)))
+            assert (off <= error + 1e-5).all()
+            seen.append(off.max())
+    assert max(seen) > 1e-3
+
+
+@pytest.mark.parametrize("outside", ["clamp", "redact"])
+@pytest.mark.parametrize("n", [5, 400])
+@pytest.mark.parametrize(
+    "law", [noise.Laplace([0.3, 8.0]), noise.Laplace([8.0, 0.3]), noise.Gaussian([1, 1.5])], ids=str
+)
+def test_a_cut_series_of_two_statistics_says_how_far_off_it_is(
+    outside, n, law, monkeypatch
+) -> None:
+    """Within a factor of 3: what lies beyond is judged by what lies at the rim."""
+    theta, group = np.array([[0.4, 0.7], [0.0, 0.3], [1.2, 1.5]]), np.zeros(3, dtype=int)
+    release = noisewise.observe(
+        family=families.Normal(),
+        n=n,
+        statistic=[0.4 * n, 0.8 * n],
+        noise=law,
+        bounds=Bounds(-1, 2, outside=outside),
+    )
+    observations = gather([release])
+    whole, error = observations.exact(theta, group)
+    assert (error <= 3e-4).all()  # what a posterior of two parameters needs
+    for furthest in (2, 4, 8):
+        with monkeypatch.context() as patch:
+            patch.setattr(two_statistics, "FURTHEST", furthest)
+            cut, error = observations.exact(theta, group)
+        off = np.abs(np.expm1(cut - whole))
+        assert (off <= 3 * error).all()
+        assert furthest > 2 or off.max() > 0.02
+
+
+@pytest.mark.parametrize("step", [2, 3, 10])
+@pytest.mark.parametrize(
+    ("kind", "scales"),
+    [(noise.DiscreteLaplace, (0.4, 1.5, 4.0)), (noise.DiscreteGaussian, (0.4, 1.5, 2.9))],
+    ids=["laplace", "gaussian"],
+)
+def test_rounded_sums_of_whole_numbers_against_enumeration(step, kind, scales) -> None:
+    """Noise that sees the single multiples of its step; y near and far."""
+    n = 100
+    s = np.arange(n + 1)
+    rounded = step * np.floor(s / step + 0.5)
+    for scale in scales:
+        law = kind(scale * step, float(step))
+        for y in (0, 4 * step, step * round(50 / step), -10 * step):
+            release = noisewise.observe(
+                family=families.Bernoulli(), n=n, statistic=float(y), noise=law
+            )
+            log_noise = law.log_density((y - rounded)[:, None])[:, 0]
+            for p in (0.02, 0.3, 0.9):
+                wanted = np.logaddexp.reduce(stats.binom.logpmf(s, n, p) + log_noise)
+                value, _ = gather([release]).exact(np.array([[p]]), np.zeros(1, dtype=int))
+                if wanted > -100:  # further out a tilt over one block has no digits left
+                    assert value[0] == pytest.approx(wanted, abs=1e-4), (scale, y, p)

@@ -364,7 +364,9 @@ def test_gibbs_says_when_it_cannot_be_trusted() -> None:
     assert f"autocorrelation time {certificate.autocorrelation:.0f} steps" in said
     assert "use method='auto'" in said
     assert certificate.sentence.startswith("gibbs: as asked; R-hat ")
-    assert all(f"WARNING: {one}".rstrip(".") in certificate.sentence for one in certificate.warnings)
+    assert all(
+        f"WARNING: {one}".rstrip(".") in certificate.sentence for one in certificate.warnings
+    )
 
 
 def test_gibbs_in_standardised_coordinates() -> None:
