@@ -525,7 +525,7 @@ def test_a_budget_in_rho_can_be_frozen_with_epsilon_0(tmp_path: Path) -> None:
     assert (
         run(["ledger", "set-limit", str(book.path), "--dataset", "visits", "--epsilon", "0"]) == 0
     )
-    with pytest.raises(BudgetExceeded, match="has 0 of its limit 0 left.*in rho"):
+    with pytest.raises(BudgetExceeded, match=r"has 0 of its limit 0 left.*in rho"):
         book.spend("visits", concentrated("0.1"), "one record", "test")
 
 

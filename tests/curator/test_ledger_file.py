@@ -198,23 +198,27 @@ def test_a_child_forked_meanwhile_does_not_hold_the_ledger(
     all the same.
     """
     monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.2)
-    ends, child = os.pipe(), 0
-    try:
-        with (
-            pytest.raises(ZeroDivisionError),
-            ledger_file.LedgerFile(path).transaction(),
-        ):
+    ends, children = os.pipe(), []
+
+    def fork_and_fail() -> None:
+        with ledger_file.LedgerFile(path).transaction():
             child = os.fork()
             if child == 0:
                 os.close(ends[1])
                 os.read(ends[0], 1)
                 os._exit(0)
+            children.append(child)
             raise ZeroDivisionError  # so that the file stays in its place
+
+    try:
+        with pytest.raises(ZeroDivisionError):
+            fork_and_fail()
         Ledger(path).spend("visits", pure(1), UNIT, "paid")
     finally:
         for end in ends:
             os.close(end)
-        os.waitpid(child, 0)
+        for child in children:
+            os.waitpid(child, 0)
     assert Ledger(path).accounts()[0].spent == 1
 
 

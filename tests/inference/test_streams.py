@@ -3,10 +3,17 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import noisewise
-from noisewise import Bounds, NoisyCount, Release, families, noise
+from noisewise import Bounds, NoisyCount, Release, families, noise, priors
+from noisewise.inference import methods
+from noisewise.inference.methods import gibbs, gibbs_sampler
+from noisewise.inference.methods.base import Request
+from noisewise.inference.observations import gather
+from noisewise.inference.problem import Problem
+from noisewise.inference.solver import Solver
 from noisewise.inference.streams import DRAWS, SAMPLER, Streams
 
 PLAIN = noisewise.observe(
@@ -74,3 +81,24 @@ def test_whatever_differs_in_a_release_gives_another_seed(
     release: Release, change: dict[str, Any]
 ) -> None:
     assert words(3, [[release]]) != words(3, [[replace(release, **change)]])
+
+
+def test_a_group_that_is_solved_among_others_keeps_its_own_generator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whichever groups an earlier method has left."""
+    monkeypatch.setattr(gibbs_sampler, "BURN_IN", 5)
+    monkeypatch.setattr(gibbs, "LEAST_STEPS", 5)
+    asked = []
+
+    def generator(group: int) -> np.random.Generator:
+        asked.append(group)
+        return np.random.default_rng(group)
+
+    releases = [replace(PLAIN, statistic=(float(y),)) for y in (20, 30, 40)]
+    problem = Problem(PLAIN.family, (priors.Gamma(2, 2),), (gather(releases),))
+    solver = Solver(problem, "gibbs", Request("", draws=8, chains=2, generator=generator))
+    method = methods.named("gibbs", problem)
+    found = solver._attempt(method, "", np.array([2, 0]))
+    assert asked == [2, 0]
+    assert sorted(found) == [0, 2]

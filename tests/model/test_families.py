@@ -2,6 +2,8 @@
 with each other.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -102,10 +104,7 @@ def test_density_sums_to_one_over_the_support(case: Case, rng: np.random.Generat
             def density(v: float, one: np.ndarray = one) -> float:
                 return float(np.exp(case.family.log_density(np.array([v]), one[None]))[0, 0])
 
-            total = sum(
-                integrate.quad(density, a, b, epsabs=1e-12)[0]
-                for a, b in zip(cuts[:-1], cuts[1:], strict=True)
-            )
+            total = sum(integrate.quad(density, a, b, epsabs=1e-12)[0] for a, b in pairwise(cuts))
         assert total == pytest.approx(1, abs=1e-7)
 
 
