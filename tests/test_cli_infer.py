@@ -46,7 +46,9 @@ def test_a_table_a_picture_and_a_line_on_trust(
         assert part in said
 
 
-def test_infer_writes_draws_figure_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_infer_writes_draws_figure_and_json(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     command = [
         "infer",
         "wait.release.json",

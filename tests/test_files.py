@@ -1,5 +1,6 @@
 """A file is there whole or not at all, whatever the system can do."""
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -114,3 +115,33 @@ def test_a_write_that_fails_leaves_everything_as_it_was(
     assert [(file.name, file.read_bytes()) for file in tmp_path.iterdir()] == (
         [("r.json", b"one")] if replace else []
     )
+
+
+def test_the_next_writer_keeps_the_file_that_it_is_filling(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As soon as a file has its name, the next writer may fill another under the same other name.
+    It is no longer ours to remove.
+    """
+    path, part, replace = tmp_path / "b.db", tmp_path / "b.db-next", os.replace
+
+    def then(source: Path, target: Path) -> None:
+        replace(source, target)
+        part.write_bytes(b"the next writer's")
+
+    monkeypatch.setattr(os, "replace", then)
+    write_whole(path, b"ours", replace=True, part=part)
+    assert path.read_bytes() == b"ours"
+    assert part.read_bytes() == b"the next writer's"
+
+
+def test_a_file_that_does_not_get_its_name_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EXDEV, "no")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="no"):
+        write_whole(tmp_path / "b.db", b"x", replace=True, part=tmp_path / "b.db-next")
+    assert os.listdir(tmp_path) == []

@@ -153,7 +153,7 @@ def test_a_changed_release_with_a_good_checksum_can_be_written_again() -> None:
     """
     from noisewise.artifact.json_text import digest
 
-    rng = random.Random(7)
+    rng, read = random.Random(7), 0
     odd: list[Any] = [
         None,
         True,
@@ -196,7 +196,9 @@ def test_a_changed_release_with_a_good_checksum_can_be_written_again() -> None:
             made = parse(json.dumps(content | {"sha256": digest(content)}))
         except ReleaseFormatError:
             continue
+        read += 1
         assert parse(made.to_json()) == made
+    assert 0 < read < INPUTS / 2
 
 
 def test_a_changed_family_or_prior_is_read_or_refused() -> None:
@@ -330,7 +332,7 @@ def test_a_changed_ledger_is_read_or_refused(tmp_path: Path) -> None:
             assert account.spent >= 0
         Ledger(path).history()
 
-    rng = random.Random(3)
+    rng, refused = random.Random(3), 0
     for _ in range(INPUTS // 4):
         data = bytearray(seed)
         if rng.random() < 0.5:
@@ -341,7 +343,8 @@ def test_a_changed_ledger_is_read_or_refused(tmp_path: Path) -> None:
         try:
             read(bytes(data))
         except LedgerError:
-            continue
+            refused += 1
+    assert 0 < refused < INPUTS // 4  # some change nothing that is read
 
 
 def test_a_changed_csv_file_is_read_or_refused(tmp_path: Path) -> None:

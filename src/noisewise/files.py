@@ -167,9 +167,10 @@ def _rename(path: Path, part: Path, data: bytes, permit: Permit | None) -> None:
         with open(part, "xb") as file:
             _fill(file, data, permit)
         os.replace(part, path)
-    finally:
+    except BaseException:  # after the rename the part's name is the next writer's
         with suppress(OSError):
             part.unlink(missing_ok=True)
+        raise
 
 
 def _link_new(path: Path, folder: int, data: bytes, permit: Permit | None) -> None:

@@ -51,6 +51,16 @@ class Poles(families.Family):
         return pole(x) * pole(x), pole(x) + pole(x) * xp.sqrt(x), x, xp.abs(pole(x))
 
 
+class SecondPole(families.Family):
+    """The first statistic is there where the second fails: such a record is missing from both."""
+
+    kind = "second_pole"
+    support = (0.0, math.inf)
+
+    def statistic(self, x: Any, xp: Any = np) -> tuple[Any, ...]:
+        return x, pole(x)
+
+
 class Overflow(families.Family):
     kind = "overflow"
     support = (0.0, math.inf)
@@ -67,7 +77,7 @@ FAILS = [HOLE, HOLE, 3.141595]
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
     ("family", "fails"),
-    list(zip(OWN, FAILS, strict=True)),
+    [*zip(OWN, FAILS, strict=True), (SecondPole(), HOLE)],
     ids=lambda value: getattr(value, "kind", None),
 )
 def test_a_record_whose_statistic_fails_is_missing(

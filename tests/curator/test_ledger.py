@@ -18,7 +18,7 @@ from noisewise.curator.ledger import Ledger
 from noisewise.errors import BudgetExceeded, LedgerError
 from noisewise.mechanism.noise import DiscreteGaussian
 from noisewise.mechanism.opendp import concentrated_within
-from noisewise.mechanism.privacy import concentrated, pure, text
+from noisewise.mechanism.privacy import Cost, concentrated, pure, text
 
 
 @pytest.fixture
@@ -80,11 +80,15 @@ def test_limits_can_be_raised_and_lowered_and_everything_is_kept(ledger: Ledger)
         "1",
         "0.8",
     ]
-    with (
-        closing(sqlite3.connect(ledger.path)) as connection,
-        pytest.raises(sqlite3.IntegrityError, match="never deleted"),
+    for change, refusal in (
+        ("DELETE FROM spends", "never deleted"),
+        ("UPDATE spends SET amount = '0.1'", "never changed"),
     ):
-        connection.execute("DELETE FROM spends")
+        with (
+            closing(sqlite3.connect(ledger.path)) as connection,
+            pytest.raises(sqlite3.IntegrityError, match=refusal),
+        ):
+            connection.execute(change)
 
 
 def test_a_dataset_without_a_limit_is_refused_with_the_command_that_helps(
@@ -115,14 +119,17 @@ def test_a_dataset_without_a_limit_is_refused_with_the_command_that_helps(
 def test_an_unaffordable_release_is_refused_before_the_records_are_read(
     ledger: Ledger, tmp_path: Path
 ) -> None:
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceeded, match=r"has 0\.3 of its limit 0\.3 left"):
         publish(tmp_path / "no-such-file.csv", ledger.path, "0.31")
 
 
 def test_a_failed_reading_costs_nothing(ledger: Ledger, tmp_path: Path) -> None:
     broken = tmp_path / "broken.csv"
     broken.write_text("x,y\n1,2\n3\n")
-    with pytest.raises(noisewise.errors.RecordsError):  # type: ignore[attr-defined]
+    with pytest.raises(
+        noisewise.errors.RecordsError,  # type: ignore[attr-defined]
+        match="not a well-formed CSV",
+    ):
         publish(broken, ledger.path, "0.1")
     assert ledger.accounts()[0].spent == 0
 
@@ -329,6 +336,52 @@ def test_a_ledger_of_format_1_is_taken_over(tmp_path: Path, records: Path) -> No
         connection.execute("UPDATE spends SET amount = '0.1'")
 
 
+def test_a_record_that_moved_between_groups_was_replaced(tmp_path: Path) -> None:
+    """Format 2 told the unit in the purpose alone, and had one of its own for groups whose sizes
+    are released; a spend whose purpose tells none goes with any.
+    """
+    path = tmp_path / "old.db"
+    book = Ledger(path)
+    book.set_limit("visits", pure(1))
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript("ALTER TABLE spends DROP COLUMN unit; PRAGMA user_version = 2;")
+        for position, purpose in enumerate(
+            ("release of 'x' by 'g' in 2 groups (poisson, move, 1 per person)", "by hand")
+        ):
+            connection.execute(
+                "INSERT INTO spends (id, dataset, amount, at, purpose) VALUES (?, 'visits', '0.1', "
+                "'2026-01-02', ?)",
+                (str(position), purpose),
+            )
+        connection.commit()
+    with pytest.raises(LedgerError, match="is for replace_one, 1 per person, and this release"):
+        book.check("visits", pure("0.1"), "add_remove, 1 per person")
+    book.spend("visits", pure("0.1"), "replace_one, 1 per person", "test")
+    assert book.accounts()[0].spent == Decimal("0.3")
+
+
+@pytest.mark.parametrize("version", [0, 5, 1000])
+def test_a_format_that_is_not_known_is_refused_and_left_alone(version: int, ledger: Ledger) -> None:
+    with closing(sqlite3.connect(ledger.path)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()
+    before = ledger.path.read_bytes()
+    for action in (ledger.accounts, lambda: ledger.set_limit("visits", pure(1))):
+        with pytest.raises(LedgerError, match=f"ledger format {version} of .* is not known here"):
+            action()
+    assert ledger.path.read_bytes() == before
+
+
+def test_a_cost_with_more_digits_than_people_write_is_kept_to_the_last(tmp_path: Path) -> None:
+    """A rho and half the square of an epsilon, of fifty digits each, have over a hundred."""
+    book = Ledger(tmp_path / "b.db")
+    book.set_limit("visits", concentrated(9))
+    long = Decimal("0." + "0123456789" * 12 + "1")
+    book.spend("visits", Cost("rho", long), "one record", "test")
+    assert book.accounts()[0].spent == long
+    assert book.history()[-1].cost.amount == long
+
+
 def test_costs_for_different_units_are_not_added(ledger: Ledger, records: Path) -> None:
     """An epsilon under add or remove is up to two under replace, and none at all the other way
     round.
@@ -472,7 +525,7 @@ def test_a_budget_in_rho_can_be_frozen_with_epsilon_0(tmp_path: Path) -> None:
     assert (
         run(["ledger", "set-limit", str(book.path), "--dataset", "visits", "--epsilon", "0"]) == 0
     )
-    with pytest.raises(BudgetExceeded):
+    with pytest.raises(BudgetExceeded, match=r"has 0 of its limit 0 left.*in rho"):
         book.spend("visits", concentrated("0.1"), "one record", "test")
 
 

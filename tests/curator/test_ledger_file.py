@@ -191,6 +191,37 @@ def test_who_waits_for_a_ledger_takes_the_one_that_has_the_name_then(tmp_path: P
     assert os.listdir(tmp_path) == ["budget.db"]
 
 
+def test_a_child_forked_meanwhile_does_not_hold_the_ledger(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has the locked file open too, for as long as it lives; the lock ends with the transaction
+    all the same.
+    """
+    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.2)
+    ends, children = os.pipe(), []
+
+    def fork_and_fail() -> None:
+        with ledger_file.LedgerFile(path).transaction():
+            child = os.fork()
+            if child == 0:
+                os.close(ends[1])
+                os.read(ends[0], 1)
+                os._exit(0)
+            children.append(child)
+            raise ZeroDivisionError  # so that the file stays in its place
+
+    try:
+        with pytest.raises(ZeroDivisionError):
+            fork_and_fail()
+        Ledger(path).spend("visits", pure(1), UNIT, "paid")
+    finally:
+        for end in ends:
+            os.close(end)
+        for child in children:
+            os.waitpid(child, 0)
+    assert Ledger(path).accounts()[0].spent == 1
+
+
 def test_a_process_that_holds_it_through_sqlite_is_waited_for(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -253,7 +253,9 @@ def test_one_wrong_field_of_an_earlier_file_is_refused(path: Path) -> None:
         "privacy.sensitivity",
         "noise.scale",
     ):
-        for value in variants(content, key):
+        wrong = list(variants(content, key))
+        assert wrong
+        for value in wrong:
             with pytest.raises(ReleaseFormatError):
                 parse(put(content, key, value))
 

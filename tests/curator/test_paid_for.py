@@ -4,15 +4,19 @@ import errno
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 import noisewise
-from noisewise import families
+from noisewise import Bounds, PrivateBounds, families
 from noisewise.cli.main import run
+from noisewise.curator import private_bounds
 from noisewise.curator.ledger import Ledger
 from noisewise.errors import UnsavedRelease
-from noisewise.mechanism.privacy import pure
+from noisewise.mechanism import opendp
+from noisewise.mechanism.privacy import concentrated, pure
 
 COMMAND = (
     "release t.csv --column x --family bernoulli --epsilon 1 --ledger budget.db --dataset d --out"
@@ -77,6 +81,8 @@ def test_a_release_that_cannot_be_written_after_all_is_not_lost(
         )
     assert caught.value.release.n == 2
     assert not Path("o.json").exists()
+    # an error behind it would lead to frames that hold the records
+    assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
 
 def test_an_interrupt_says_where_to_look(
@@ -114,3 +120,46 @@ def test_nothing_is_printed_at_exit(make: str, folder: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+PRIVATE = {"bounds": PrivateBounds(0, 9, epsilon=1, outside="clamp")}
+GROUPED = {"by": "g", "groups": ["a", "b"], "sizes": "released"}
+
+
+@pytest.mark.parametrize(
+    "change", [{}, PRIVATE, GROUPED, PRIVATE | {"rho": 1, "epsilon": None}], ids=str
+)
+def test_no_noise_is_drawn_before_it_is_paid_for(
+    change: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither that of the statistic nor that of private bounds: noise that is seen and not paid for
+    could be drawn again.
+    """
+    book, events = Ledger(tmp_path / "b.db"), []
+    book.set_limit("d", concentrated(99))
+
+    def watched(place: Any, name: str) -> None:
+        call = getattr(place, name)
+
+        def tell(*given: Any, **named: Any) -> Any:
+            found = call(*given, **named)
+            events.append(name)
+            return found
+
+        monkeypatch.setattr(place, name, tell)
+
+    watched(Ledger, "spend")
+    watched(private_bounds, "private_argmin")
+    watched(opendp, "draw")
+    asked: dict[str, Any] = {
+        "column": "x",
+        "family": families.Poisson(),
+        "bounds": Bounds(0, 9, outside="clamp"),
+        "epsilon": 1,
+        "ledger": book.path,
+        "dataset": "d",
+    }
+    frame = pd.DataFrame({"x": [1, 2, 3], "g": ["a", "b", "b"]})
+    noisewise.release(frame, **(asked | change))
+    quantiles = 2 if "bounds" in change else 0
+    assert events == ["spend", *["private_argmin"] * quantiles, "draw"]

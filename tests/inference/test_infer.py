@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 import noisewise
 from inference import oracle
-from noisewise import Bounds, families, noise, priors
+from noisewise import Bounds, NoisyCount, Release, families, noise, priors
 from noisewise.errors import NoisewiseError
 from noisewise.inference import infer as infer_module
 
@@ -62,6 +63,55 @@ def test_many_give_the_figures_of_a_loop(family, rng) -> None:
                 assert row[column] == pytest.approx(wanted[column], abs=1e-4 * wanted["sd"])
                 assert posterior[column] == pytest.approx(wanted[column], abs=1e-4 * wanted["sd"])
             assert row["sd"] == pytest.approx(wanted["sd"], rel=1e-4)
+
+
+def counted(law: noise.Noise, value: float = 60.0, statistic: float = 24.0) -> Release:
+    return noisewise.observe(
+        family=families.Bernoulli(),
+        count=NoisyCount(value, law),
+        statistic=statistic,
+        noise=noise.Laplace(2.0),
+    )
+
+
+def waits(**change: Any) -> Release:
+    asked = {"n": 40, "statistic": 20.0, "noise": noise.DiscreteLaplace(3.0, 1.0)}
+    bounds = Bounds(0, 5, outside="clamp")
+    return noisewise.observe(
+        **{"family": families.Exponential(), "bounds": bounds} | asked | change
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (waits(), waits(noise=noise.DiscreteLaplace(3.0, 2.0))),
+        (waits(), waits(noise=noise.DiscreteGaussian(3.0, 1.0))),
+        (waits(), waits(noise=noise.Laplace(3.0))),
+        (waits(), waits(bounds=Bounds(0, 5, outside="redact"))),
+        (waits(), waits(bounds=Bounds(0, 4, outside="clamp"))),
+        (waits(), waits(family=families.Gamma(shape=2.0))),
+        (counted(noise.Laplace(9.0)), counted(noise.Gaussian(9.0))),
+        (
+            counted(noise.Laplace(9.0)),
+            noisewise.observe(
+                family=families.Bernoulli(), n=60, statistic=24.0, noise=noise.Laplace(2.0)
+            ),
+        ),
+    ],
+    ids=["step", "normal", "lattice", "outside", "bounds", "family", "noise of n", "public n"],
+)
+def test_releases_that_differ_in_kind_are_each_inferred_from_as_alone(one, other) -> None:
+    """In whatever order they come; and what differs does make another posterior."""
+    prior = priors.Gamma(3, 2) if one.bounds is not None else priors.Beta(2, 5)
+    alone = [noisewise.infer(release, prior).summary()[0] for release in (one, other)]
+    assert max(abs(alone[0][c] - alone[1][c]) for c in ("mean", "sd")) > 3e-3 * alone[0]["sd"]
+    for order in ((0, 1), (1, 0)):
+        many = noisewise.infer_many([(one, other)[k] for k in order], prior)
+        for posterior, k in zip(many, order, strict=True):
+            (row,) = posterior.summary()
+            for column in ("mean", "sd", "5%", "50%", "95%"):
+                assert row[column] == pytest.approx(alone[k][column], abs=1e-4 * alone[k]["sd"])
 
 
 def test_the_groups_of_many_do_not_share_their_randomness(monkeypatch) -> None:

@@ -8,6 +8,7 @@ from scipy import special, stats
 
 import noisewise
 from noisewise import Bounds, families, noise, priors
+from noisewise.inference.likelihood import one_statistic, two_statistics
 from noisewise.inference.observations import gather
 from noisewise.inference.problem import Problem
 from noisewise.model.bounded_statistic import record_law
@@ -252,3 +253,171 @@ def test_values_that_share_a_step(law) -> None:
         np.logaddexp.reduce(stats.binom.logpmf(s, n, p) + log_noise), abs=1e-6
     )
     assert error[0] < 1e-5
+
+
+@pytest.mark.parametrize("outside", ["clamp", "redact"])
+@pytest.mark.parametrize("n", [5, 4000])
+@pytest.mark.parametrize(
+    "law",
+    [noise.Laplace(0.05), noise.Laplace(1.0), noise.Gaussian(0.3), noise.Gaussian(5.0)],
+    ids=str,
+)
+def test_a_series_that_is_cut_says_how_far_off_it_is(outside, n, law, monkeypatch) -> None:
+    """Cut far too early, against the whole series: the stated error is never too small."""
+    theta, group, seen = np.array([[0.5], [2.0], [6.0]]), np.zeros(3, dtype=int), []
+    for share in (0.45, 0.5, 0.58):
+        observations = gather(
+            [
+                noisewise.observe(
+                    family=families.Exponential(),
+                    n=n,
+                    statistic=n * share,
+                    noise=law,
+                    bounds=Bounds(0.25, 1.25, outside=outside),
+                )
+            ]
+        )
+        whole, _ = observations.exact(theta, group)
+        for most in (3, 7, 15, 31):
+            with monkeypatch.context() as patch:
+                patch.setattr(one_statistic, "MOST", most)
+                cut, error = observations.exact(theta, group)
+            off = np.abs(np.expm1(np.clip(cut - whole, -50, 50)))
+            assert (off <= error + 1e-5).all()
+            seen.append(off.max())
+    assert max(seen) > 1e-3
+
+
+@pytest.mark.parametrize("outside", ["clamp", "redact"])
+@pytest.mark.parametrize("n", [5, 400])
+@pytest.mark.parametrize(
+    "law", [noise.Laplace([0.3, 8.0]), noise.Laplace([8.0, 0.3]), noise.Gaussian([1, 1.5])], ids=str
+)
+def test_a_cut_series_of_two_statistics_says_how_far_off_it_is(
+    outside, n, law, monkeypatch
+) -> None:
+    """Within a factor of 3: what lies beyond is judged by what lies at the rim."""
+    theta, group = np.array([[0.4, 0.7], [0.0, 0.3], [1.2, 1.5]]), np.zeros(3, dtype=int)
+    release = noisewise.observe(
+        family=families.Normal(),
+        n=n,
+        statistic=[0.4 * n, 0.8 * n],
+        noise=law,
+        bounds=Bounds(-1, 2, outside=outside),
+    )
+    observations = gather([release])
+    whole, error = observations.exact(theta, group)
+    assert (error <= 3e-4).all()  # what a posterior of two parameters needs
+    for furthest in (2, 4, 8):
+        with monkeypatch.context() as patch:
+            patch.setattr(two_statistics, "FURTHEST", furthest)
+            cut, error = observations.exact(theta, group)
+        off = np.abs(np.expm1(cut - whole))
+        assert (off <= 3 * error).all()
+        assert furthest > 2 or off.max() > 0.02
+
+
+@pytest.mark.parametrize("step", [2, 3, 10])
+@pytest.mark.parametrize(
+    ("kind", "scales"),
+    [(noise.DiscreteLaplace, (0.4, 1.5, 4.0)), (noise.DiscreteGaussian, (0.4, 1.5, 2.9))],
+    ids=["laplace", "gaussian"],
+)
+def test_rounded_sums_of_whole_numbers_against_enumeration(step, kind, scales) -> None:
+    """Noise that sees the single multiples of its step; y near and far."""
+    n = 100
+    s = np.arange(n + 1)
+    rounded = step * np.floor(s / step + 0.5)
+    for scale in scales:
+        law = kind(scale * step, float(step))
+        for y in (0, 4 * step, step * round(50 / step), -10 * step):
+            release = noisewise.observe(
+                family=families.Bernoulli(), n=n, statistic=float(y), noise=law
+            )
+            log_noise = law.log_density((y - rounded)[:, None])[:, 0]
+            for p in (0.02, 0.3, 0.9):
+                wanted = np.logaddexp.reduce(stats.binom.logpmf(s, n, p) + log_noise)
+                value, _ = gather([release]).exact(np.array([[p]]), np.zeros(1, dtype=int))
+                if wanted > -100:  # further out a tilt over one block has no digits left
+                    assert value[0] == pytest.approx(wanted, abs=1e-4), (scale, y, p)
+
+
+def test_a_cut_series_of_an_unknown_number_of_records_says_how_far_off_it_is(monkeypatch) -> None:
+    """The errors at each n, weighted by how likely it is."""
+    theta, group = np.array([[0.5], [2.0], [6.0]]), np.zeros(3, dtype=int)
+    release = noisewise.observe(
+        family=families.Exponential(),
+        count=noisewise.NoisyCount(5.0, noise.Laplace(0.5)),
+        statistic=2.5,
+        noise=noise.Laplace(0.05),
+        bounds=Bounds(0.25, 1.25, outside="clamp"),
+    )
+    observations = gather([release])
+    whole, error = observations.exact(theta, group)
+    assert (error < 1e-3).all()
+    for most in (3, 7):
+        with monkeypatch.context() as patch:
+            patch.setattr(one_statistic, "MOST", most)
+            cut, error = observations.exact(theta, group)
+        off = np.abs(np.expm1(cut - whole))
+        assert off.max() > 1e-3
+        assert (off <= error).all()
+        assert (error < 1).all()
+
+
+@pytest.mark.parametrize("expected", [0.5, 5.0, 100.0])
+def test_rare_events_among_more_records_than_have_a_power_state_a_large_error(expected) -> None:
+    """n = 2^50: the normal approximation is all there is, and the Poisson tells how far off it is.
+    With as many events as not it is exact.
+    """
+    n, b = 2.0**50, 0.3 * np.sqrt(expected)
+    for away in (0.0, 1.0, 2.0):
+        y = expected + away * np.sqrt(expected)
+        release = noisewise.observe(
+            family=families.Bernoulli(), n=int(n), statistic=y, noise=noise.Laplace(b)
+        )
+        value, error = gather([release]).exact(np.array([[expected / n]]), np.zeros(1, dtype=int))
+        s = np.arange(1000)
+        terms = stats.poisson.logpmf(s, expected) - np.abs(y - s) / b - np.log(2 * b)
+        off = abs(np.expm1(value[0] - np.logaddexp.reduce(terms)))
+        assert off < 2 * error[0]
+        assert error[0] == pytest.approx(min(1.0, expected**-0.5), rel=1e-6)
+    half = noisewise.observe(
+        family=families.Bernoulli(), n=int(n), statistic=n / 2, noise=noise.Laplace(5.0)
+    )
+    assert gather([half]).exact(np.array([[0.5]]), np.zeros(1, dtype=int))[1][0] < 1e-6
+
+
+@pytest.mark.parametrize(("n", "lattice"), [(100, False), (10**4, True)])
+def test_a_lattice_of_two_statistics_is_one_where_the_records_are_many(n, lattice) -> None:
+    """500 points over the range: rounding moves the mean of a square near 0 by (1/500)^1.5 = 9e-5
+    of it, nothing beside a spread of 0.3/sqrt(n) = 0.03, but not beside 0.003.
+    """
+    release = noisewise.observe(
+        family=families.Normal(),
+        n=n,
+        statistic=[0.0, n * 0.096],
+        noise=noise.DiscreteLaplace([40.0, 40.0], [8 / 500, 16 / 500]),
+        bounds=Bounds(-4, 4, outside="clamp"),
+    )
+    steps = gather([release]).record.steps
+    assert steps == (pytest.approx((8 / 500, 16 / 500)) if lattice else None)
+
+
+@pytest.mark.parametrize("step", [2, 3, 4])
+@pytest.mark.parametrize("kind", [noise.DiscreteLaplace, noise.DiscreteGaussian])
+def test_the_normal_approximation_of_rounded_sums_tends_to_the_exact_one(step, kind) -> None:
+    """A sum of 10^4 coins has an sd of 50, against which an even step's bias of one half shows."""
+    n, p = 10**4, np.array([[0.49], [0.5], [0.51]])
+    for y in (4900, 5000, 5100):
+        release = noisewise.observe(
+            family=families.Bernoulli(),
+            n=n,
+            statistic=float(step * round(y / step)),
+            noise=kind(1.5 * step, float(step)),
+        )
+        observations = gather([release])
+        exact, _ = observations.exact(p, np.zeros(3, dtype=int))
+        found = observations.collapsed(p, np.zeros(3, dtype=int))
+        # but for a constant: on a lattice a probability is a density times the step
+        np.testing.assert_allclose(found - found[1], exact - exact[1], rtol=0, atol=0.01)

@@ -20,8 +20,8 @@ from noisewise.artifact import Release
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.observations import gather
 from noisewise.inference.problem import Problem
-from noisewise.inference.simulation import binomial, sums
-from noisewise.inference.surprise import predictive_tail
+from noisewise.inference.simulation import _skewed, binomial, given_total, sums
+from noisewise.inference.surprise import conflict, predictive_tail
 from noisewise.model.priors import Prior
 from noisewise.study.trials import Setting, simulate
 
@@ -253,6 +253,59 @@ def test_sums_are_those_of_records(case, rng) -> None:
                 )
 
 
+def test_sums_of_many_skewed_records_are_skewed(rng) -> None:
+    """A hundred coins of probability 0.1 have the skewness 0.27. The third moment of 200 000
+    standardised draws has a standard error below sqrt(20 / 200 000): 5.5 of them are a false alarm
+    in 10^7, and no skewness is 26 of them away.
+    """
+    size, k, p = 200_000, 100.0, 0.1
+    value = np.broadcast_to(np.array([[0.0], [1.0]]), (size, 2, 1))
+    weight = np.broadcast_to(np.array([1 - p, p]), (size, 2))
+    s = _skewed(value, weight, np.full(size, k), rng)[:, 0]
+    z = (s - k * p) / np.sqrt(k * p * (1 - p))
+    skewness = (1 - 2 * p) / np.sqrt(k * p * (1 - p))
+    assert abs((z**3).mean() - skewness) < 5.5 * np.sqrt(20 / size)
+    assert abs(z.mean()) < 5.5 / np.sqrt(size)
+    assert abs((z**2).mean() - 1) < 0.01 + 5.5 * np.sqrt(3 / size)
+
+
+def test_sums_of_whole_numbers_without_end_count_the_least_one_once(rng) -> None:
+    """Half of the records lie below the bounds, one in a hundred at the lower one itself: the mean
+    of 4 million, within 5.5 standard errors (a false alarm in 10^7).
+    """
+    rate, n, size = 4000.0, 10_000.0, 400
+    release = observe(
+        family=families.Poisson(),
+        n=int(n),
+        statistic=0.0,
+        noise=noise.Laplace(1.0),
+        bounds=Bounds(rate, 8000, outside="clamp"),
+    )
+    found = sums(gather([release]), np.full((size, 1), rate), np.full(size, n), rng)
+    x = np.arange(0, 8001)
+    law, t = stats.poisson.pmf(x, rate), np.maximum(x, rate)
+    mean = law @ t
+    sd = np.sqrt(law @ (t - mean) ** 2)
+    assert abs(found.mean() / n - mean) < 5.5 * sd / np.sqrt(n * size)
+
+
+def test_a_total_that_is_known_has_no_n_below_zero(rng) -> None:
+    """Every n from 0 is as likely as any other before: given the noisy total 2, P(n) is the noise's
+    density at 2 - n. Pearson's chi-squared over 20 000 draws.
+    """
+    law = noise.DiscreteLaplace(3.0, 1.0)
+    n, drawn = given_total(2.0, lambda size: law.simulate(rng, size), 20_000)
+    np.testing.assert_array_equal(n, 2.0 - drawn[:, 0])
+    weight = np.exp(law.log_density((2.0 - np.arange(60.0))[:, None])[:, 0])
+    expected = 20_000 * weight / weight.sum()
+    counts = np.bincount(n.astype(int), minlength=60)[:60]
+    few = expected < 10
+    expected, counts = (np.append(part[~few], part[few].sum()) for part in (expected, counts))
+    assert stats.chi2.sf(((counts - expected) ** 2 / expected).sum(), expected.size - 1) > (
+        FALSE_ALARM
+    )
+
+
 def test_binomial_draws_among_more_records_than_an_integer_holds(rng) -> None:
     """Mean within 6 standard errors (2e-9), variance of 10^5 draws within 6 of sqrt(2 / 10^5) and
     that of the Poisson.
@@ -370,6 +423,18 @@ def test_a_count_far_out_is_told() -> None:
     assert tail([lacking], priors.Dirichlet([1.0] * 3)) < 1e-3
 
 
+@pytest.mark.parametrize("z", [-1.0, -2.0, -3.0])
+def test_a_count_below_zero_is_one_of_two_tests(z) -> None:
+    """The statistic, which is ordinary, is the other: the smaller p-value counts twice."""
+    release = observe(
+        family=families.Bernoulli(),
+        count=NoisyCount(4 * z, noise.Gaussian(4.0)),
+        statistic=0.0,
+        noise=noise.Laplace(3.0),
+    )
+    assert tail([release], priors.Beta(2, 2)) == pytest.approx(2 * stats.norm.cdf(z), rel=1e-9)
+
+
 def test_a_certificate_says_it_in_words_and_says_the_same_again() -> None:
     release = observe(family=families.Bernoulli(), n=100, statistic=1e5, noise=noise.Laplace(1.0))
     made = [noisewise.infer(release, priors.Beta(5, 5), seed=seed).certificate for seed in (1, 2)]
@@ -424,6 +489,63 @@ def test_releases_that_agree_are_not_said_to_contradict_each_other(rng) -> None:
             p.append(found.conflict)
     for level in LEVELS:
         assert stats.binom.sf(int((np.array(p) < level).sum()) - 1, len(p), level) > FALSE_ALARM
+
+
+def test_false_alarms_of_contradictions(rng) -> None:
+    """Three releases of coins whose probability is known: each is compared with the others, and the
+    smallest of three p-values is three times as likely to be small.
+    """
+    p = []
+    for _ in range(300 * LONGER):
+        made = [
+            observe(
+                family=families.Bernoulli(),
+                n=1000,
+                statistic=float(rng.binomial(1000, 0.3)) + rng.laplace(0, 5),
+                noise=noise.Laplace(5.0),
+            )
+            for _ in range(3)
+        ]
+        problem = Problem(
+            made[0].family, (priors.Beta(1, 1),), tuple(gather([one]) for one in made)
+        )
+        found = conflict(problem, lambda _, size, rng: np.full((size, 1), 0.3))
+        assert found is not None
+        p.append(found)
+    for level in (0.3, 0.1):
+        below = sum(value < level for value in p)
+        assert stats.binom.sf(below - 1, len(p), level) > FALSE_ALARM
+        assert stats.binom.cdf(below, len(p), 0.6 * level) > FALSE_ALARM
+
+
+def test_the_draws_of_a_release_are_its_own_and_the_same_again() -> None:
+    seen: dict[str, list[float]] = {}
+
+    def draw(name: str):  # type: ignore[no-untyped-def]
+        def given(_, size, rng):  # type: ignore[no-untyped-def]
+            seen.setdefault(name, []).append(rng.random())
+            return np.full((size, 1), 0.3)
+
+        return given
+
+    def made(y: float, count: float | None = None) -> Release:
+        known = {"n": 50} if count is None else {"count": NoisyCount(count, noise.Laplace(2.0))}
+        return observe(family=families.Bernoulli(), statistic=y, noise=noise.Laplace(2.0), **known)
+
+    for title, pair in {
+        "first": (made(15.0), made(16.0)),
+        "again": (made(15.0), made(16.0)),
+        "other y": (made(15.5), made(16.5)),
+        "count": (made(15.0, 50.0), made(16.0, 50.0)),
+        "other count": (made(15.0, 51.0), made(16.0, 51.0)),
+    }.items():
+        problem = Problem(
+            pair[0].family, (priors.Beta(1, 1),), tuple(gather([one]) for one in pair)
+        )
+        conflict(problem, draw(title))
+    assert seen.pop("again") == seen["first"]
+    every = [value for values in seen.values() for value in values]
+    assert len(set(every)) == len(every)
 
 
 @pytest.mark.parametrize("same", [True, False])

@@ -124,6 +124,23 @@ def test_sums_beyond_63_bits_are_refused() -> None:
     opendp.check_headroom(2**42, [(0, 2**20)], 1.0)
 
 
+@pytest.mark.parametrize("n", [0, 2**42])
+def test_sums_leave_room_for_two_hundred_scales_of_noise(n: int) -> None:
+    room = (2**63 - n * 2**20) / 200
+    opendp.check_headroom(n, [(-5, 5), (0, 2**20)], 0.999 * room)
+    with pytest.raises(UnsupportedCombination, match="63 bits"):
+        opendp.check_headroom(n, [(-5, 5), (0, 2**20)], 1.001 * room)
+
+
+def test_noise_fits_beside_the_largest_sum() -> None:
+    """A sum whose size is not public is clipped at MOST_SUM; 200 scales of noise fit above it."""
+    room = (2**63 - opendp.MOST_SUM) / 200
+    opendp.check_scale(0.999 * room)
+    for scale in (1.001 * room, math.inf, math.nan):
+        with pytest.raises(UnsupportedCombination, match="64-bit"):
+            opendp.check_scale(scale)
+
+
 def test_private_argmin_follows_its_scores_and_its_epsilon() -> None:
     scores = [50, 0, 50]
     assert [opendp.private_argmin(scores, 1, Decimal(10)) for _ in range(20)] == [1] * 20

@@ -90,5 +90,11 @@ def test_a_cost_counts_in_rho_but_not_the_other_way() -> None:
     assert privacy.concentrated("0.1").counted_in("rho") == Decimal("0.1")
     with pytest.raises(ValueError, match="no pure epsilon"):
         privacy.concentrated("0.1").counted_in("epsilon")
+
+
+@pytest.mark.parametrize("delta", [1, "1", 1.0, "1.5", "1e3"])
+def test_a_delta_is_below_1(delta: object) -> None:
+    """With delta = 1 anything may be published, at no cost."""
     with pytest.raises(ValueError, match="between 0 and 1"):
-        privacy.exact_delta("1.5")
+        privacy.exact_delta(delta)  # type: ignore[arg-type]
+    assert privacy.exact_delta("0.999") == Decimal("0.999")

@@ -2,6 +2,8 @@
 with each other.
 """
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -43,21 +45,67 @@ def test_moments_are_derivatives_of_the_log_partition(case: Case, rng: np.random
     np.testing.assert_allclose(covariance, case.family.covariance(theta), rtol=1e-8, atol=1e-12)
 
 
+def law_of(family: families.Family, theta: np.ndarray):  # type: ignore[no-untyped-def]
+    """SciPy's own law of a record, at one theta."""
+    match family.kind:
+        case "bernoulli":
+            return stats.bernoulli(theta[0])
+        case "categorical":
+            return stats.rv_discrete(values=(np.arange(theta.size), theta))
+        case "exponential":
+            return stats.expon(scale=1 / theta[0])
+        case "poisson":
+            return stats.poisson(theta[0])
+        case "geometric":
+            return stats.geom(theta[0])
+        case "gamma":
+            return stats.gamma(family.shape, scale=1 / theta[0])  # type: ignore[attr-defined]
+        case "normal":
+            known = family.describe()
+            mean = theta[0] if known.get("mean") is None else known["mean"]
+            variance = theta[-1] if known.get("variance") is None else known["variance"]
+            return stats.norm(mean, np.sqrt(variance))
+    raise AssertionError(f"no law of {family.kind} to hold it against")
+
+
 @every_family
-def test_log_density_is_the_exponential_family_form(case: Case, rng: np.random.Generator) -> None:
+def test_log_density_is_that_of_scipy(case: Case, rng: np.random.Generator) -> None:
+    """Both as the family computes it and in the form t(x) eta - A(eta) + log h(x) of an exponential
+    family, which must have the same constant.
+    """
     theta = case.theta(rng)
-    x = case.family.simulate(rng, theta, 5)
-    direct = super(type(case.family), case.family).log_density(x, theta)
-    eta, t = (
-        case.family.natural(theta),
-        np.stack([np.asarray(c, float) for c in case.family.statistic(x)], -1),
-    )
+    x = case.family.simulate(rng, theta, 50)
     form = (
-        np.einsum("bd,bmd->bm", eta, t)
-        - case.family.log_partition(eta)[:, None]
+        np.einsum("bd,bmd->bm", case.family.natural(theta), case.family.statistics(x))
+        - case.family.log_partition(case.family.natural(theta))[:, None]
         + case.family.log_base_measure(x)
     )
-    np.testing.assert_allclose(direct, form, rtol=1e-9, atol=1e-9)
+    own = case.family.log_density(x, theta)
+    for row, one in enumerate(theta):
+        law = law_of(case.family, one)
+        wanted = law.logpmf(x[row]) if case.family.integer else law.logpdf(x[row])
+        np.testing.assert_allclose(own[row], wanted, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(form[row], wanted, rtol=1e-9, atol=1e-9)
+
+
+@every_family
+def test_density_sums_to_one_over_the_support(case: Case, rng: np.random.Generator) -> None:
+    """By SciPy's adaptive quadrature or a plain sum, neither of which the families know."""
+    theta = case.theta(rng, 2)
+    low, high = case.family.support
+    for one in theta:
+        if case.family.integer:
+            x = np.arange(low, min(high, 2000.0) + 1)
+            total = np.exp(case.family.log_density(x, one[None])).sum()
+        else:
+            law = law_of(case.family, one)
+            cuts = [low, *law.ppf([1e-9, 1e-3, 0.5, 0.999, 1 - 1e-9]), high]
+
+            def density(v: float, one: np.ndarray = one) -> float:
+                return float(np.exp(case.family.log_density(np.array([v]), one[None]))[0, 0])
+
+            total = sum(integrate.quad(density, a, b, epsabs=1e-12)[0] for a, b in pairwise(cuts))
+        assert total == pytest.approx(1, abs=1e-7)
 
 
 @every_family

@@ -315,11 +315,13 @@ def test_a_prior_of_ones_own_survives_the_way_to_a_worker() -> None:
 def test_a_cut_first_write_leaves_the_folder_usable(tmp_path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / ".study.json.123").write_text("{")
-    assert calibrate(
+    found = calibrate(
         families.Bernoulli(),
         priors.Beta(2, 2),
         n=[5],
         epsilon=[1.0],
         trials=20,
         folder=tmp_path / "a",
-    ).table
+    )
+    (row,) = found.table
+    assert (row["n"], row["epsilon"], row["trials"]) == (5, 1.0, 20)
