@@ -667,12 +667,23 @@ def peaks_by_integration(y, n, bounds, prior, boxes):  # type: ignore[no-untyped
 
 
 @pytest.mark.parametrize(
-    ("y", "boxes"),
+    ("n", "y", "boxes"),
     [
+        # the second is wider, and much lighter
+        (
+            10**6,
+            (-133423.3, 103725.4),
+            [((0.156, 0.168), (0.540, 0.555)), ((-3.36, -3.25), (2.3, 3.1))],
+        ),
         # the second is wider, but out of the question beforehand; so are peaks of a tiny variance
-        ((-5645.07, 5600.54), [((0.345, 0.373), (0.319, 0.342)), ((-5.6, -5.1), (9.7, 12.1))]),
+        (
+            10**5,
+            (-5645.07, 5600.54),
+            [((0.345, 0.373), (0.319, 0.342)), ((-5.6, -5.1), (9.7, 12.1))],
+        ),
         # three that all count
         (
+            10**5,
             (-26430.39, 20387.81),
             [
                 ((-0.345, -0.275), (1.02, 1.14)),
@@ -682,17 +693,17 @@ def peaks_by_integration(y, n, bounds, prior, boxes):  # type: ignore[no-untyped
         ),
     ],
 )
-def test_two_parameters_weigh_every_peak_at_large_n(y, boxes) -> None:
+def test_two_parameters_weigh_every_peak_at_large_n(n, y, boxes) -> None:
     prior, bounds = priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0), (-2.0, 3.0)
     release = observe(
         family=families.Normal(),
-        n=10**5,
+        n=n,
         statistic=list(y),
         noise=noise.Laplace(2.25),
         bounds=Bounds(*bounds, outside="redact"),
         coordinates="standardised",
     )
-    wanted = peaks_by_integration(y, 10**5, bounds, prior, boxes)
+    wanted = peaks_by_integration(y, n, bounds, prior, boxes)
     posterior = noisewise.infer(release, prior)
     assert posterior.method == "exact"
     assert posterior.certificate.peaks == (wanted > 0.005).sum()
@@ -715,3 +726,26 @@ def test_a_group_that_is_no_number_leaves_the_others_alone() -> None:
     assert q[2] == pytest.approx(stats.norm.ppf([0.05, 0.5, 0.95]), abs=1e-3)
     assert (mean[2], sd[2]) == pytest.approx((0.0, 1.0), abs=1e-3)
     assert q[2] == pytest.approx(q[0], abs=1e-12)
+
+
+def test_a_jump_between_two_stretches_of_a_grid_is_no_peak() -> None:
+    """The largest sum that redaction allows: two explanations meet, and a third place is left where
+    the grid is uneven and the density e^-20. Against the exact likelihood on a grid.
+    """
+    release = observe(
+        family=families.Gamma(shape=2.5),
+        n=100,
+        statistic=81.78083801269531,
+        noise=noise.Laplace(0.4375),
+        bounds=Bounds(0.1, 3.5, outside="redact"),
+    )
+    prior = priors.Gamma(9, 4)
+    rate = np.linspace(0.3, 8.0, 2001)[:, None]
+    log = gather([release]).exact(rate, np.zeros(len(rate), dtype=int))[0]
+    log = log + prior.log_density(rate)
+    weight = np.exp(log - log.max()) / np.exp(log - log.max()).sum()
+    mean = float(weight @ rate[:, 0])
+    sd = float(np.sqrt(weight @ (rate[:, 0] - mean) ** 2))
+    posterior = noisewise.infer(release, prior)
+    assert posterior.mean("rate") == pytest.approx(mean, abs=0.01 * sd)
+    assert posterior.sd("rate") == pytest.approx(sd, rel=0.01)

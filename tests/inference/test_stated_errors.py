@@ -87,12 +87,12 @@ def test_every_part_of_an_error_is_in_the_certificate(monkeypatch: pytest.Monkey
         assert plain is not None
         assert plain < 0.01
         with monkeypatch.context() as patch:
-            patch.setattr(grids, "_node_error", lambda problem, psi: 0.25)
+            patch.setattr(grid_solutions, "_node_error", lambda problem, psi: 0.25)
             stated = noisewise.infer(release, prior).certificate.numerical_error
         assert stated is not None
         assert 0.25 <= stated < 0.26
         with monkeypatch.context() as patch:
-            patch.setattr(grids.effort, "CHECK", 0.0)
+            patch.setattr(grid_solutions.effort, "CHECK", 0.0)
             unchecked = noisewise.infer(release, prior).certificate.numerical_error
         assert unchecked is not None
         assert 0.02 <= unchecked < 0.03

@@ -20,9 +20,10 @@ straight on each part.
 """
 CLIFF = 20.0
 """A log density that changes by more from one point to the next is no smooth one there."""
-BENDS = 1.0
-"""A cubic's slopes at the ends of a cell are kept within twice its rise and this much more, so that
-a slope that was read off a far narrower cell beside it, or off a jump, cannot swing it.
+UNEVEN, BENDS = 0.05, 1.0
+"""A slope that was read off a cell narrower than this share of the one beside it, where a patch
+ends or two points all but meet, may be noise or a jump: the wider one bends by no more than twice
+its rise and this.
 """
 TAIL = 2 * PARTS
 """The tail's power law is read off its last two cells."""
@@ -326,10 +327,13 @@ def _subdivide(grid: Grid) -> tuple[FloatArray, FloatArray, IntArray]:
     cells = np.delete(np.arange(psi.size - 1), between)
     t = np.arange(PARTS) / PARTS
     h, own = width[cells, None], rise[cells, None]
-    most = 2 * np.abs(own) + BENDS
-    left, right = (
-        np.clip(h * at[ends, None], own - most, own + most) for ends in (cells, cells + 1)
-    )
+    before, after = width[np.maximum(cells - 1, 0)], width[np.minimum(cells + 1, width.size - 1)]
+    sides = []
+    for beside, slope_at in ((before, at[cells]), (after, at[cells + 1])):
+        most = np.where(beside < UNEVEN * width[cells], 2 * np.abs(rise[cells]) + BENDS, np.inf)
+        bend = np.clip(width[cells] * slope_at - rise[cells], -most, most)
+        sides.append((rise[cells] + bend)[:, None])
+    left, right = sides
     curve = (
         value[cells, None]
         + own * (t * t * (3 - 2 * t))

@@ -32,8 +32,6 @@ EXPLAINS = 8.0
 """A theta that leaves y further away than so many sds is no peak worth a patch."""
 APART = 3.0
 """Peaks closer than so many of their widths are one."""
-NEGLIGIBLE = 40.0
-"""A peak of e^-40 of the mass of another is worth no patch."""
 DIFFERENCE = 1e-6
 """Of the numerical derivative, relative to 1 + |psi|."""
 
@@ -44,8 +42,8 @@ class Peak:
 
     psi: FloatArray  # (2,)
     covariance: FloatArray  # (2, 2)
-    counts: bool = True
-    """Whether it is not negligible beside the others."""
+    log_mass: float = 0.0
+    """Of it, about, beside the heaviest."""
 
     @property
     def widths(self) -> FloatArray:
@@ -69,17 +67,15 @@ def peaks(problem: Problem) -> list[list[Peak]]:
 
 
 def _weighed(problem: Problem, group: int, found: list[Peak]) -> list[Peak]:
-    """With those marked that are negligible beside the others: a theta may explain y and be out of
-    the question beforehand.
-    """
+    """With their masses: a theta may explain y and be out of the question beforehand."""
     psi = np.stack([peak.psi for peak in found])
     groups = np.full(len(found), group)
     with np.errstate(all="ignore"):
         mass = problem.log_prior(psi, groups) + problem.collapsed(psi, groups)
         mass = mass + np.array([np.log(peak.widths).sum() for peak in found])
     mass = np.where(np.isnan(mass), -np.inf, mass)
-    least = mass.max() - NEGLIGIBLE
-    return [replace(peak, counts=bool(log >= least)) for peak, log in zip(found, mass, strict=True)]
+    top = mass.max() if np.isfinite(mass.max()) else 0.0
+    return [replace(peak, log_mass=float(log - top)) for peak, log in zip(found, mass, strict=True)]
 
 
 class _Moments:

@@ -27,6 +27,8 @@ how far below its peak a cell counts as part of the narrowest.
 """
 SHARP = 0.15
 """A peak of psi that is narrower has a patch of its own, which reaches PATCH of its widths."""
+NEGLIGIBLE, LIGHT = 40.0, 9.0
+"""A sharp peak of e^-40 of the mass of another is left out, and a wide one of e^-9."""
 PATCH = 9.0
 """Beyond 9 widths a normal peak is e^-40 of its height."""
 HOT, GROWN = 8.0, 0.6
@@ -45,7 +47,7 @@ def boxes(
     """For each patch its group, its range of psi2, that of psi1 given psi2, and in how many cells
     its narrowest part goes.
     """
-    patches = [_patches([peak for peak in own if peak.counts]) for own in peaks]
+    patches = [_patches(own) for own in peaks]
     wide = np.array([g for g, own in enumerate(patches) if not own], dtype=np.int64)
     owner, outer, inner, need = [wide], [np.empty((0, 2))], [np.empty((0, 2, 4))], [np.empty(0)]
     if wide.size:
@@ -57,11 +59,11 @@ def boxes(
         )
         outer, inner, need = [box[0]], [box[1]], [box[2]]
     for g, own in enumerate(patches):
-        for second, first in own:
+        for second, first, cells in own:
             owner.append(np.array([g]))
             outer.append(second[None])
             inner.append(first[None])
-            need.append(np.ones(1))
+            need.append(np.array([cells]))
     return np.concatenate(owner), np.concatenate(outer), np.concatenate(inner), np.concatenate(need)
 
 
@@ -75,29 +77,53 @@ def _with(first: FloatArray, peaks: Sequence[Peak], axis: int) -> FloatArray:
     return np.unique(np.concatenate([first, *extra]))
 
 
-def _patches(peaks: Sequence[Peak]) -> list[tuple[FloatArray, FloatArray]]:
-    """The boxes of narrow peaks that lie apart; none if a peak is wide or two meet: then one box
-    holds everything.
+def _patches(peaks: Sequence[Peak]) -> list[tuple[FloatArray, FloatArray, float]]:
+    """The boxes of peaks, of those together that meet, and in how many cells the narrowest part
+    of each goes. None if the heaviest peak is wide: then one box holds everything.
     """
-    boxes: list[tuple[FloatArray, FloatArray]] = []
-    hulls: list[FloatArray] = []
-    for peak in peaks:
-        if not np.all(peak.widths < SHARP):
-            return []
-        half = PATCH * peak.widths[1]
-        outer = peak.psi[1] + half * np.array([-1.0, 1.0])
-        lean = peak.covariance[0, 1] / peak.covariance[1, 1]
-        given = PATCH * np.sqrt(
-            max(peak.covariance[0, 0] - lean * peak.covariance[0, 1], 1e-6 * peak.covariance[0, 0])
-        )
-        inner = np.zeros((2, 4))
-        inner[:, 0], inner[:, 1] = peak.psi[0] + given * np.array([-1.0, 1.0]), lean * half
-        hull = np.array([[inner[0, 0] - abs(lean * half), inner[1, 0] + abs(lean * half)], outer])
-        if any(overlap(hull, other) for other in hulls):
-            return []
-        boxes.append((outer, inner))
-        hulls.append(hull)
-    return boxes
+    if not peaks or not _sharp(max(peaks, key=lambda peak: peak.log_mass)):
+        return []
+    kept = [peak for peak in peaks if peak.log_mass >= -(NEGLIGIBLE if _sharp(peak) else LIGHT)]
+    groups: list[tuple[FloatArray, list[Peak]]] = []
+    for peak in kept:
+        hull, members = _hull(peak), [peak]
+        while True:
+            met = [group for group in groups if overlap(hull, group[0])]
+            if not met:
+                break
+            groups = [group for group in groups if not overlap(hull, group[0])]
+            every = np.stack([hull, *(other for other, _ in met)])
+            hull = np.stack([every[:, :, 0].min(axis=0), every[:, :, 1].max(axis=0)], axis=1)
+            members = [*members, *(one for _, own in met for one in own)]
+        groups.append((hull, members))
+    return [_around(hull, members) for hull, members in groups]
+
+
+def _sharp(peak: Peak) -> bool:
+    return bool(np.all(peak.widths < SHARP))
+
+
+def _hull(peak: Peak) -> FloatArray:
+    """The rectangle that holds a peak, ((low, high) of psi1 and of psi2)."""
+    half = PATCH * peak.widths
+    hull = np.stack([peak.psi - half, peak.psi + half], axis=1)
+    hull[1] = np.clip(hull[1], *PSI2)
+    return np.asarray(hull)
+
+
+def _around(hull: FloatArray, members: Sequence[Peak]) -> tuple[FloatArray, FloatArray, float]:
+    """A box about one peak that leans as it does, or about several."""
+    inner = np.zeros((2, 4))
+    if len(members) > 1:
+        inner[:, 0] = hull[0]
+        narrow = np.min([peak.widths for peak in members], axis=0)
+        return hull[1], inner, float((np.diff(hull)[:, 0] / narrow).max() * 2)
+    covariance = members[0].covariance
+    lean = covariance[0, 1] / covariance[1, 1]
+    left = max(covariance[0, 0] - lean * covariance[0, 1], 1e-6 * covariance[0, 0])
+    inner[:, 0] = members[0].psi[0] + PATCH * np.sqrt(left) * np.array([-1.0, 1.0])
+    inner[:, 1] = lean * np.diff(hull[1])[0] / 2
+    return hull[1], inner, 1.0
 
 
 def _box(

@@ -14,8 +14,8 @@ from noisewise.model.arrays import ComplexArray, FloatArray, turn
 NEAR_LATTICE = 3.0
 """Noise of fewer steps than this sees the single whole numbers; beyond, e^-177 of it does."""
 NEAR_BLOCKS = 64.0
-"""The same where sums are rounded to blocks: how a sum is rounded depends on the sum, which noise of
-fewer blocks than this would notice where sums spread over few.
+"""The same where sums are rounded to blocks: how a sum is rounded depends on the sum, which noise
+of fewer blocks than this would notice where sums spread over few.
 """
 _REACH = 9.0
 """Sds of noise near a lattice that are summed: beyond lies 10^-19 of it."""
