@@ -328,9 +328,9 @@ def _subdivide(grid: Grid) -> tuple[FloatArray, FloatArray, IntArray]:
     t = np.arange(PARTS) / PARTS
     h, own = width[cells, None], rise[cells, None]
     before, after = width[np.maximum(cells - 1, 0)], width[np.minimum(cells + 1, width.size - 1)]
-    sides = []
-    for beside, slope_at in ((before, at[cells]), (after, at[cells + 1])):
-        most = np.where(beside < UNEVEN * width[cells], 2 * np.abs(rise[cells]) + BENDS, np.inf)
+    sides: list[FloatArray] = []
+    for neighbour, slope_at in ((before, at[cells]), (after, at[cells + 1])):
+        most = np.where(neighbour < UNEVEN * width[cells], 2 * np.abs(rise[cells]) + BENDS, np.inf)
         bend = np.clip(width[cells] * slope_at - rise[cells], -most, most)
         sides.append((rise[cells] + bend)[:, None])
     left, right = sides
