@@ -2,6 +2,7 @@
 to trust them.
 """
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -164,7 +165,7 @@ class Posterior:
 
 def existing(value: Any) -> float | None:
     """A figure, or None where it does not exist."""
-    return None if value is None or not np.isfinite(value) else float(value)
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _figure(value: float | None) -> str:

@@ -93,7 +93,7 @@ class Posteriors(Sequence[Posterior]):
         """Summaries of posteriors that were found together, computed together."""
         out: dict[int, list[dict[str, Any]]] = {}
         for batch, members, places in self._batches():
-            columns = [] if batch is None else [one.summary for one in batch.marginals()]
+            columns = [] if batch is None else [one.summary.tolist() for one in batch.marginals()]
             for index, place in zip(members, places, strict=True) if columns else ():
                 names = self._posteriors[index].names
                 rows = (

@@ -30,8 +30,9 @@ def margins(sheets: Sequence[Patch], centre: float, stretch: Stretch) -> tuple[G
     second = _mixed([(one.psi2, one.row) for one in rows])
     at = np.unique(np.concatenate([one.positions() for one in rows]))
     height = np.maximum(sum(one.density(at) * np.exp(one.top - top) for one in rows), 1e-300)
-    counts = np.array([0, at.size])
-    return Grid(centre + at, np.log(height) + top, counts), second
+    # near a far centre several points may be one float
+    psi, first = np.unique(centre + at, return_index=True)
+    return Grid(psi, np.log(height[first]) + top, np.array([0, psi.size])), second
 
 
 def _mixed(parts: list[tuple[FloatArray, FloatArray]]) -> Grid:

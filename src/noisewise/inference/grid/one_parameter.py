@@ -24,6 +24,10 @@ COUNTS = (9, 17, 33, 65)
 """Chebyshev points of a stretch at which the exact likelihood is evaluated; every other of them are
 those of the count before, or 5.
 """
+FEW = 8
+"""So many stretches are evaluated for the first two counts at once: a call costs more than their
+points.
+"""
 RANGE = 9.0
 """The difference is interpolated where the posterior is above e^-9 of its peak, and held constant
 beyond.
@@ -129,17 +133,22 @@ def _interpolated(
     ends = np.empty((2, 0))
     failed = np.zeros(todo.size, dtype=bool)
     for count in COUNTS:
-        unit = chebyshev.points(count)
-        fresh = unit if count == COUNTS[0] else unit[1::2]
-        low, high = stretches.low[todo, None], stretches.high[todo, None]
-        at = (low + high) / 2 + (high - low) / 2 * fresh
-        flat, owner = at.ravel(), np.repeat(stretches.group[todo], fresh.size)
-        likelihood, rest = exact(flat, owner)
-        np.add.at(points, owner, 1)
-        posterior = likelihood + log_prior(flat, owner)
-        gap = (posterior - approximate(flat, owner)).reshape(at.shape)
+        if known.shape[1] < count:
+            begins = known.shape[1] == 0
+            unit = chebyshev.points(COUNTS[1] if begins and todo.size <= FEW else count)
+            fresh = unit if begins else unit[1::2]
+            low, high = stretches.low[todo, None], stretches.high[todo, None]
+            at = (low + high) / 2 + (high - low) / 2 * fresh
+            flat, owner = at.ravel(), np.repeat(stretches.group[todo], fresh.size)
+            likelihood, rest = exact(flat, owner)
+            np.add.at(points, owner, 1)
+            posterior = likelihood + log_prior(flat, owner)
+            gap = (posterior - approximate(flat, owner)).reshape(at.shape)
+            known = _interleave(known, gap)
+            if begins:
+                ends = posterior.reshape(at.shape)[:, [0, -1]].T
+        gap = known[:, :: (known.shape[1] - 1) // (count - 1)]
         failed[todo] |= ~np.isfinite(gap).all(axis=1)
-        gap = _interleave(known, gap)
         rows = (
             np.flatnonzero(np.isin(stretches.of, todo))
             if todo.size < failed.size
@@ -153,8 +162,6 @@ def _interpolated(
         np.maximum.at(
             error, owner, np.minimum(rest, 1.0) * np.exp(np.minimum(posterior - best[owner], 0.0))
         )
-        if count == COUNTS[0]:
-            ends = posterior.reshape(at.shape)[:, [0, -1]].T
         miss = np.zeros(todo.size)
         off = np.abs(fine - _polynomial(gap[:, ::2], held, t)) * np.exp(
             value[rows] - best[grid.group[rows]]
@@ -163,7 +170,7 @@ def _interpolated(
         settled = failed[todo] | (miss < AGREE)
         # Convergence is geometric: the finer one errs about as the square.
         np.maximum.at(error, stretches.group[todo[settled]], miss[settled] ** 1.5)
-        known, todo = gap[~settled], todo[~settled]
+        known, todo = known[~settled], todo[~settled]
         if todo.size == 0:
             break
     failed[todo] = True

@@ -81,17 +81,16 @@ def truncated_unit_exponential(width: FloatArray) -> tuple[FloatArray, FloatArra
     relative.
     """
     w = np.asarray(width, dtype=float)
-    h, h2 = w / 2, (w / 2) ** 2
-    small = w < 0.2
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        mean = 1 - w / np.expm1(w)
-        variance = 1 - (h / np.sinh(np.minimum(h, 350.0))) ** 2
-    # w/(e^w - 1) = 1 - h + h^2/3 - h^4/45 + 2 h^6/945 - h^8/4725 + 2 h^10/93555
-    mean_series = h - h2 * (
-        1 / 3 - h2 * (1 / 45 - h2 * (2 / 945 - h2 * (1 / 4725 - h2 * (2 / 93555))))
-    )
-    # (h/sinh h)^2 = 1 - h^2/3 + h^4/15 - 2 h^6/189 + h^8/675 - 2 h^10/10395
-    variance_series = h2 * (
-        1 / 3 - h2 * (1 / 15 - h2 * (2 / 189 - h2 * (1 / 675 - h2 * (2 / 10395))))
-    )
-    return np.where(small, mean_series, mean), np.where(small, variance_series, variance)
+        h, h2 = w / 2, (w / 2) ** 2
+        # w/(e^w - 1) = 1 - h + h^2/3 - h^4/45 + 2 h^6/945 - h^8/4725 + 2 h^10/93555
+        mean = h - h2 * (
+            1 / 3 - h2 * (1 / 45 - h2 * (2 / 945 - h2 * (1 / 4725 - h2 * (2 / 93555))))
+        )
+        # (h/sinh h)^2 = 1 - h^2/3 + h^4/15 - 2 h^6/189 + h^8/675 - 2 h^10/10395
+        variance = h2 * (1 / 3 - h2 * (1 / 15 - h2 * (2 / 189 - h2 * (1 / 675 - h2 * (2 / 10395)))))
+        large = ~(w < 0.2)
+        w, h = w[large], h[large]
+        mean[large] = 1 - w / np.expm1(w)
+        variance[large] = 1 - (h / np.sinh(np.minimum(h, 350.0))) ** 2
+    return mean, variance
