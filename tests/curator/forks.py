@@ -95,7 +95,7 @@ def race(folder: Path) -> dict[str, list[int]]:
 
 
 def kill(folder: Path) -> dict[str, float]:
-    """200 releases, each killed with SIGKILL at a random instant."""
+    """100 releases, each killed with SIGKILL at a random instant."""
 
     def job(out: Path) -> int:
         publish(folder, out)
@@ -104,7 +104,7 @@ def kill(folder: Path) -> dict[str, float]:
     began = time.monotonic()
     ended(child(lambda: job(folder / "first.json")))
     duration = time.monotonic() - began
-    for i in range(200):
+    for i in range(100):
         pid = child(lambda out=folder / f"{i}.json": job(out))  # type: ignore[misc]
         time.sleep(random.Random(i).uniform(0, 1.3 * duration))
         os.kill(pid, signal.SIGKILL)

@@ -201,7 +201,7 @@ def test_sixteen_processes_never_overspend(ledger: Ledger, records: Path, tmp_pa
 def test_a_killed_process_never_leaves_a_release_that_the_ledger_does_not_know(
     ledger: Ledger, records: Path, tmp_path: Path
 ) -> None:
-    """200 processes, each killed with SIGKILL at a random instant of its release."""
+    """100 processes, each killed with SIGKILL at a random instant of its release."""
     ledger.set_limit("visits", pure(1000))
     forks("kill", tmp_path)
     known = {entry.spend for entry in ledger.history() if entry.spend}
@@ -209,7 +209,7 @@ def test_a_killed_process_never_leaves_a_release_that_the_ledger_does_not_know(
     written = [noisewise.load(path) for path in tmp_path.glob("*.json")]
     assert {made.privacy.spend for made in written} <= known  # type: ignore[union-attr]
     assert len(known) >= len(written)
-    assert 10 <= len(written) <= 190  # the instants covered the whole release
+    assert 5 <= len(written) <= 95  # the instants covered the whole release
 
 
 def rho_release(records: Path, ledger: Path, **cost: Any) -> noisewise.Release:

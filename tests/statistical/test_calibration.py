@@ -36,9 +36,7 @@ SETTINGS = [
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 100, 0.5, normal=True),
     Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 0.5, normal=True),
     Setting(families.Bernoulli(), priors.Beta(2, 3), None, 6, 2.0, n_prior=SMALL),
-    Setting(families.Bernoulli(), priors.Beta(2, 3), None, 200, 0.5, n_prior=LARGE),
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="clamp"), 200, 1.0, n_prior=LARGE),
-    Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 200, 2.0, n_prior=LARGE),
     Setting(families.Categorical(3), DIRICHLET, None, 6, 2.0, n_prior=SMALL),
     Setting(
         families.Poisson(),
