@@ -11,8 +11,10 @@ if TYPE_CHECKING:
     from noisewise.mechanism import noise
     from noisewise.model import families, priors
     from noisewise.model.bounds import Bounds, PrivateBounds
+    from noisewise.model.columns import Bins
 
 _HOMES = {
+    "Bins": "noisewise.model.columns",
     "Bounds": "noisewise.model.bounds",
     "NoisyCount": "noisewise.artifact",
     "Posterior": "noisewise.inference.posterior",
@@ -32,6 +34,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "Bins",
     "Bounds",
     "NoisyCount",
     "Posterior",

@@ -42,7 +42,9 @@ class Release:
 
     statistic = (sum of t^(x) over n records) + noise, in plain coordinates (the family's t) or
     standardised ones (u = (x - centre)/radius of the bounds). Where n is not public it is None, and
-    count is its noisy value; a categorical's noisy counts need none.
+    count is its noisy value; a categorical's noisy counts need none. Of several columns, whose
+    records need not all count, n is the public number of records and count the noisy number of
+    those that count; both may stand, and n alone says that all of them count.
     """
 
     family: Family
@@ -66,10 +68,10 @@ class Release:
         if self.n is None:
             if (self.count is None) != (self.family.statistic_kind == "counts"):
                 raise ValueError(
-                    "where n is not public, give count, the noisy number of records (none for the "
-                    "categorical family)."
+                    "where n is not public, give count, the noisy number of records (none for "
+                    "families of counts)."
                 )
-        elif self.count is not None:
+        elif self.count is not None and self.family.statistic_kind != "moments":
             raise ValueError("n is public or it is not; give n or count, not both.")
         elif isinstance(self.n, bool) or not isinstance(self.n, int) or not 0 <= self.n < 2**63:
             raise ValueError(

@@ -19,9 +19,9 @@ from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
 from noisewise.model.priors import Prior
 
-StatisticKind = Literal["sums", "counts"]
-"""What is released of many records: "sums" of numbers t(x), or "counts" of how many of them fall in
-each of several categories.
+StatisticKind = Literal["sums", "counts", "moments"]
+"""What is released of many records: "sums" of numbers t(x), "counts" of how many of them fall in
+each of several categories or, of several columns, "moments": sums, and sums of products.
 """
 REGISTRY: dict[str, Callable[..., "Family"]] = {}
 """kind -> what makes a family of that kind from its fields."""
@@ -66,6 +66,8 @@ class Family(ABC):
     coordinates.
     """
     statistic_kind: ClassVar[StatisticKind] = "sums"
+    complete: ClassVar[bool] = True
+    """Every record counts, a missing one as something; where not, how many do is not public."""
     support: ClassVar[tuple[float, float]]
     prior: ClassVar[type[Prior] | None] = None
     """The conjugate prior."""

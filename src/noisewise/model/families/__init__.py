@@ -7,8 +7,10 @@ from noisewise.model.families.categorical import Categorical
 from noisewise.model.families.exponential import Exponential
 from noisewise.model.families.gamma import Gamma
 from noisewise.model.families.geometric import Geometric
+from noisewise.model.families.moments import Moments
 from noisewise.model.families.normal import Normal
 from noisewise.model.families.poisson import Poisson
+from noisewise.model.families.table import Table
 from noisewise.model.family import REGISTRY, Family, IntervalMoments, Parameter
 
 __all__ = [
@@ -20,7 +22,9 @@ __all__ = [
     "Gamma",
     "Geometric",
     "IntervalMoments",
+    "Moments",
     "Normal",
     "Parameter",
     "Poisson",
+    "Table",
 ]
