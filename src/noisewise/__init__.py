@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from noisewise.curator.publish import release
     from noisewise.inference.infer import infer, infer_many
     from noisewise.inference.posterior import Posterior
+    from noisewise.inference.regress import regress, regress_many
     from noisewise.mechanism import noise
     from noisewise.model import families, priors
     from noisewise.model.bounds import Bounds, PrivateBounds
@@ -20,6 +21,8 @@ _HOMES = {
     "Posterior": "noisewise.inference.posterior",
     "PrivateBounds": "noisewise.model.bounds",
     "Release": "noisewise.artifact",
+    "regress": "noisewise.inference.regress",
+    "regress_many": "noisewise.inference.regress",
     "infer": "noisewise.inference.infer",
     "infer_many": "noisewise.inference.infer",
     "load": "noisewise.artifact",
@@ -48,6 +51,8 @@ __all__ = [
     "noise",
     "observe",
     "priors",
+    "regress",
+    "regress_many",
     "release",
 ]
 

@@ -43,11 +43,15 @@ class Certificate:
     """
     instead_of: str | None = None
     """Why a better method did not serve."""
+    records_kept: tuple[float, float] | None = None
+    """5 and 95 % quantiles of the share of records that counted, where not all need to."""
+    cautions: tuple[str, ...] = ()
+    """What the method itself warns of."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a careful reader must know before using the posterior."""
-        found = []
+        found = list(self.cautions)
         if self.predictive_tail is not None and not self.predictive_tail >= UNLIKELY:
             found.append(
                 "the release and the model disagree: under the prior a statistic this far out has "
@@ -133,6 +137,9 @@ class Certificate:
             )
         if self.rhat is not None:
             parts.append(f"R-hat {self.rhat:.3f}, worth {self.ess:.0f} independent draws")
+        if self.records_kept is not None:
+            low, high = self.records_kept
+            parts.append(f"between {low:.1%} and {high:.1%} of the records counted")
         parts.extend(f"WARNING: {warning}" for warning in self.warnings)
         return "; ".join(part.rstrip(".") for part in parts) + "."
 

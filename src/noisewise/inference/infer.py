@@ -47,6 +47,13 @@ def infer(
     """
     releases = [release] if isinstance(release, Release) else list(release)
     _check_request(releases, method, draws)
+    if any(one.family.statistic_kind == "moments" for one in releases):
+        if len(releases) > 1:
+            raise UnsupportedCombination(
+                "several releases of moments do not combine yet; infer from each by itself "
+                "(infer_many, or --each)."
+            )
+        return _infer_moments(releases, prior, method, draws, seed, n_prior, progress)[0]
     _check_together(releases)
     own = prior_for(releases[0], prior)
     check_prior(releases[0].family, own)
@@ -83,6 +90,8 @@ def infer_many(
     """
     releases = list(releases)
     _check_request(releases, method, draws)
+    if any(one.family.statistic_kind == "moments" for one in releases):
+        return _infer_moments(releases, prior, method, draws, seed, n_prior, progress)
     priors = _priors(releases, prior)
     for one, own in zip(
         releases, priors if len(priors) > 1 else priors * len(releases), strict=True
@@ -122,6 +131,48 @@ def infer_many(
     if refusals and all(p.method == "none" for p in found):
         raise refusals[0]
     return Posteriors(found, releases)
+
+
+def _infer_moments(
+    releases: list[Release],
+    prior: object,
+    method: str,
+    draws: int,
+    seed: int | None,
+    n_prior: object,
+    progress: Progress | None,
+) -> Posteriors:
+    """Of several columns: means, sds, correlations and shares, groups alike in one batch."""
+    from noisewise.inference.columns import joint, solve
+    from noisewise.inference.columns.asked import alike
+
+    if not all(one.family.statistic_kind == "moments" for one in releases):
+        raise UnsupportedCombination(
+            "releases of one column and of several do not go together; infer from each kind by "
+            "itself."
+        )
+    if method != methods.AUTO:
+        raise UnsupportedCombination("several columns have one method; leave method out.")
+    if n_prior is not None:
+        raise UnsupportedCombination("n_prior is for one column; leave it out here.")
+    streams = Streams(seed, [[one] for one in releases])
+    together: dict[Any, list[int]] = {}
+    for position, one in enumerate(releases):
+        together.setdefault(alike(one), []).append(position)
+    out: dict[int, Posterior] = {}
+    for members in together.values():
+        done = len(out)
+
+        def tick(share: float, done: int = done, size: int = len(members)) -> None:
+            if progress is not None:
+                progress((done + share * size) / len(releases))
+
+        own = [releases[i] for i in members]
+        found = joint.solutions(own, prior, draws, streams.at(members), tick)
+        for i, solution in zip(members, found, strict=True):
+            seeds = partial(streams.of, i)
+            out[i] = Posterior(releases[i].family, solution, solve.NAME, draws, seeds)
+    return Posteriors([out[i] for i in range(len(releases))], releases)
 
 
 def _priors(

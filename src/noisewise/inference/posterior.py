@@ -14,7 +14,7 @@ import numpy as np
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.solution import Solution
 from noisewise.model.arrays import FloatArray
-from noisewise.model.family import Family
+from noisewise.model.family import Parametric
 
 
 class Posterior:
@@ -24,7 +24,7 @@ class Posterior:
 
     def __init__(
         self,
-        family: Family,
+        family: Parametric,
         solution: Solution,
         method: str,
         draws: int,
@@ -97,7 +97,7 @@ class Posterior:
         rows = []
         for parameter, name in enumerate(self.names):
             figures = self.solution.summary(parameter)
-            labels = getattr(self.family, "labels", range(len(figures)))
+            labels = self.family.labels_of(name)
             for j, values in enumerate(figures):
                 title = name if len(figures) == 1 else f"{name}[{labels[j]}]"
                 columns = zip(Summary.COLUMNS, map(existing, values), strict=True)

@@ -7,10 +7,10 @@ is missing says which.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from inspect import isabstract
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -48,6 +48,24 @@ class IntervalMoments:
     log_probability: FloatArray  # (batch,)
     mean: FloatArray  # (batch, d)
     covariance: FloatArray  # (batch, d, d)
+
+
+class Parametric(Protocol):
+    """What a posterior needs to know of its parameters."""
+
+    @property
+    def kind(self) -> str:
+        """Its name."""
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """In order."""
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON."""
+
+    def labels_of(self, parameter: str) -> Sequence[str | int]:
+        """What each number of a parameter is called."""
 
 
 class Family(ABC):
@@ -91,6 +109,12 @@ class Family(ABC):
     def describe(self) -> dict[str, Any]:
         """The family as JSON: its kind and its fields."""
         return {"kind": self.kind} | (asdict(self) if is_dataclass(self) else {})
+
+    def labels_of(self, parameter: str) -> Sequence[str | int]:
+        """What each number of a parameter is called."""
+        size = next(one.size for one in self.parameters if one.name == parameter)
+        labels: Sequence[str | int] = getattr(self, "labels", range(size))
+        return labels
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.describe() == other.describe()

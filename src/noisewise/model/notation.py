@@ -8,7 +8,7 @@ from inspect import signature
 from typing import TypeVar
 
 from noisewise.errors import NoisewiseError
-from noisewise.model import families, priors
+from noisewise.model import column_priors, families, priors
 
 T = TypeVar("T")
 MAX_LENGTH = 100_000
@@ -24,6 +24,14 @@ def family(text: str) -> families.Family:
 def prior(text: str) -> priors.Prior:
     """A prior from its kind and hyperparameters, such as `beta(alpha=1, beta=1)`."""
     return _call(text, priors.REGISTRY, "prior", "gamma(shape=2, rate=20)")
+
+
+def column_prior(text: str) -> column_priors.Linear | column_priors.NormalInverseWishart:
+    """A prior of several columns, such as `linear(sd=1, shape=1, scale=0.25)`."""
+    registry: Mapping[
+        str, Callable[..., column_priors.Linear | column_priors.NormalInverseWishart]
+    ] = column_priors.REGISTRY
+    return _call(text, registry, "prior", "linear(sd=1, shape=1, scale=0.25)")
 
 
 def _call(text: str, registry: Mapping[str, Callable[..., T]], what: str, example: str) -> T:

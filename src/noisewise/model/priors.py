@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from noisewise.model.arrays import FloatArray
+from noisewise.model.column_priors import Linear as Linear
+from noisewise.model.column_priors import NormalInverseWishart as NormalInverseWishart
 
 Hyper: TypeAlias = "float | FloatArray"
 REGISTRY: dict[str, type["Prior"]] = {}

@@ -64,7 +64,7 @@ def draw_density(axis: Any, posterior: "Posterior", name: str, colour: str, labe
 
 
 def _categories(posterior: "Posterior", name: str, axis: Any) -> None:
-    labels = [str(label) for label in getattr(posterior.family, "labels", ())]
+    labels = [str(label) for label in posterior.family.labels_of(name)]
     mean = posterior.mean(name)
     shown = np.sort(np.argsort(-mean)[:MOST_CATEGORIES])
     low, high = posterior.interval(name, 0.9)

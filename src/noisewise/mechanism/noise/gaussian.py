@@ -40,6 +40,9 @@ class NormalShape(Shape):
     def log_kernel(self, z: FloatArray, scale: FloatArray) -> FloatArray:
         return np.asarray(-0.5 * (z / scale) ** 2)
 
+    def slope(self, z: FloatArray, scale: FloatArray) -> FloatArray:
+        return -z / scale**2
+
     def log_constant(self, scale: FloatArray) -> FloatArray:
         return np.asarray(-np.log(scale * np.sqrt(2 * np.pi)))
 

@@ -41,6 +41,9 @@ class LaplaceShape(Shape):
     def log_kernel(self, z: FloatArray, scale: FloatArray) -> FloatArray:
         return -np.abs(z) / scale
 
+    def slope(self, z: FloatArray, scale: FloatArray) -> FloatArray:
+        return -np.sign(z) / scale
+
     def log_constant(self, scale: FloatArray) -> FloatArray:
         return -np.log(2 * scale)
 

@@ -51,6 +51,12 @@ class Shape(ABC):
     def reach(self, fall: FloatArray, scale: FloatArray) -> FloatArray:
         """The |z| at which the density is e^-fall of that at 0."""
 
+    def slope(self, z: FloatArray, scale: FloatArray) -> FloatArray:
+        """The derivative of `log_kernel` in z."""
+        step = 1e-5 * scale
+        rise = self.log_kernel(z + step, scale) - self.log_kernel(z - step, scale)
+        return np.asarray(rise / (2 * step))
+
     def log_constant_on_lattice(self, scale: FloatArray) -> FloatArray:
         """The log probability of 0 of noise on the whole numbers."""
         out = np.empty(scale.shape)

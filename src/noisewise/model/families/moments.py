@@ -104,6 +104,11 @@ class Moments(Family):
         return tuple(one for one in self.parts if isinstance(one, Number))
 
     @property
+    def factors(self) -> tuple[Factor, ...]:
+        """The factors of which something can be told: those with several levels."""
+        return tuple(one for one in self.parts if isinstance(one, Factor) and len(one.levels) > 1)
+
+    @property
     def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
         q = len(self.numeric)
         found = []
@@ -111,8 +116,8 @@ class Moments(Family):
             found += [Parameter("mean", -np.inf, np.inf, q), Parameter("sd", 0, np.inf, q)]
         if q > 1:
             found.append(Parameter("correlation", -1, 1, q * (q - 1) // 2))
-        shares = [one for one in self.parts if isinstance(one, Factor)]
-        return (*found, *(Parameter(f"share[{f.name}]", 0, 1, len(f.levels)) for f in shares))
+        shares = [Parameter(f"share[{f.name}]", 0, 1, len(f.levels)) for f in self.factors]
+        return (*found, *shares)
 
     def labels_of(self, parameter: str) -> tuple[str, ...]:
         """What each number of a parameter is called."""

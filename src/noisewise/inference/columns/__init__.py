@@ -1,0 +1,1 @@
+"""Several columns: their moments as coordinates, what a model says of them, and a sampler."""

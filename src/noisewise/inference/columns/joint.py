@@ -1,0 +1,124 @@
+"""Means, sds and correlations of several columns, and the shares of factors, from noisy moments."""
+
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from noisewise.artifact import Release
+from noisewise.errors import UnsupportedCombination
+from noisewise.inference.columns import solve
+from noisewise.inference.columns.asked import Asked, own_units
+from noisewise.inference.columns.cautions import records_kept
+from noisewise.inference.columns.models import JointNormal, Shares
+from noisewise.inference.columns.target import Target
+from noisewise.inference.streams import Streams
+from noisewise.model import notation
+from noisewise.model.arrays import FloatArray
+from noisewise.model.column_priors import NormalInverseWishart
+from noisewise.model.columns import Factor, Number
+from noisewise.model.families.moments import Moments
+
+ASSUMPTIONS = (
+    "the numeric columns are jointly normal; their means hold for other shapes too, by the central "
+    "limit theorem, and are those of the records that count, within their bounds",
+)
+"""Of every joint posterior."""
+REASON = "noisy moments of several columns"
+"""Why this method."""
+
+
+def prior_for(prior: object, family: Moments) -> NormalInverseWishart:
+    """The prior of the numeric columns; refused with what to type."""
+    q = len(family.numeric)
+    if isinstance(prior, str):
+        if prior.strip() == "weak":
+            return NormalInverseWishart(0.0, 0.1, q + 1.0, 0.5)
+        prior = notation.column_prior(prior)
+    if not isinstance(prior, NormalInverseWishart):
+        raise UnsupportedCombination(
+            "several columns take the prior 'weak' or priors.NormalInverseWishart(mean, strength, "
+            f"degrees, scale), such as normal_inverse_wishart(mean=0, strength=0.1, degrees={q + 1}"
+            ", scale=0.5)."
+        )
+    return prior
+
+
+def solutions(
+    releases: Sequence[Release],
+    prior: object,
+    draws: int,
+    streams: Streams,
+    progress: solve.Progress | None,
+) -> list[solve.Draws]:
+    """Of releases that are alike, as one batch: the numeric columns together, and every factor by
+    itself.
+    """
+    family = cast(Moments, releases[0].family)
+    own = prior_for(prior, family)
+    generators = [streams.sampler(g) for g in range(len(releases))]
+    parts: list[list[list[FloatArray]]] = [[] for _ in releases]
+    kept: list[tuple[float, float] | None] = [None] * len(releases)
+    jobs: list[tuple[Number, ...] | Factor] = [family.numeric] if family.numeric else []
+    jobs += family.factors
+    for place, columns in enumerate(jobs):
+
+        def tick(share: float, place: int = place) -> None:
+            if progress is not None:
+                progress((place + share) / len(jobs))
+
+        found = _found(releases, family, columns, own, draws, generators, tick)
+        for g, one in enumerate(found):
+            parts[g].append(_in_own_units(columns, one.parameters))
+            kept[g] = records_kept(releases[g], one.point.size)
+    return [
+        solve.Draws(
+            _level([one for part in own_parts for one in part]), REASON, (), ASSUMPTIONS, share
+        )
+        for own_parts, share in zip(parts, kept, strict=True)
+    ]
+
+
+def _found(
+    releases: Sequence[Release],
+    family: Moments,
+    columns: tuple[Number, ...] | Factor,
+    prior: NormalInverseWishart,
+    draws: int,
+    generators: Sequence[np.random.Generator],
+    tick: solve.Progress,
+) -> list[solve.Sampled]:
+    if isinstance(columns, Factor):
+        asked = Asked.of(family, [columns], [])
+        return solve.run(
+            Target(asked.cone, Shares(), asked.data(releases)),
+            generators,
+            draws,
+            tick,
+        )
+    asked = Asked.of(family, [], family.numeric)
+    mean, scale = prior.of(len(family.numeric))
+    for one in releases:
+        if one.n is not None and one.n <= len(family.numeric) + 1:
+            raise UnsupportedCombination(
+                f"{one.n} records cannot tell how {len(family.numeric)} columns vary together; "
+                "release fewer columns."
+            )
+    model = JointNormal(mean, float(prior.strength), float(prior.degrees), scale)
+    return solve.run(Target(asked.cone, model, asked.data(releases)), generators, draws, tick)
+
+
+def _in_own_units(
+    columns: tuple[Number, ...] | Factor, parameters: list[FloatArray]
+) -> list[FloatArray]:
+    if isinstance(columns, Factor):
+        return parameters
+    centre, radius = own_units(columns)
+    mean, sd, *correlation = parameters
+    return [centre + radius * mean, radius * sd, *(correlation if len(columns) > 1 else [])]
+
+
+def _level(values: list[FloatArray]) -> list[FloatArray]:
+    """As many steps of each: chains that took longer are thinned."""
+    steps = min(len(one) for one in values)
+    return [one[np.floor(np.arange(steps) * len(one) / steps).astype(np.int64)] for one in values]
