@@ -1,7 +1,6 @@
 """`noisewise infer`: the posterior given a release, or one for each of many."""
 
 import json
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,11 +9,10 @@ import typer
 from typer.core import TyperCommand
 
 from noisewise.cli.progress import progress
-from noisewise.cli.screen import say, shown
+from noisewise.cli.screen import say
+from noisewise.cli.targets import check_targets, csv_text, on_screen, whole, write_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from noisewise.artifact import Release
     from noisewise.inference.posterior import Posterior
     from noisewise.model.priors import Prior
@@ -85,7 +83,7 @@ def infer(
     """
     folder = len(releases) == 1 and (releases[0].is_dir() or releases[0].suffix == ".jsonl")
     many = folder or each
-    _check_targets(out, plot, many)
+    check_targets(out, plot, many)
 
     from noisewise.artifact import load, load_many
 
@@ -108,11 +106,11 @@ def infer(
     if many:
         _many(found, prior, n_prior, method, draws, seed, out, as_json)
     else:
-        from noisewise.inference.problem import prior_for
+        from noisewise.inference.infer import prior_of
 
         _one(
             found,
-            prior_for(found[0], prior),
+            prior_of(found[0], prior),
             n_prior,
             method,
             draws,
@@ -123,22 +121,6 @@ def infer(
             plot,
             as_json,
         )
-
-
-def _check_targets(out: Path | None, plot: Path | None, many: bool) -> None:
-    """Refuse before a long run what could not be written after it."""
-    from noisewise.files import check_folder
-
-    kinds = (".csv", ".parquet") if many else (".nc",)
-    if out is not None and out.suffix not in kinds:
-        raise typer.BadParameter(f"--out {out} must end in {' or '.join(kinds)}.")
-    if plot is not None and many:
-        raise typer.BadParameter("--plot draws one posterior; for many groups use --out table.csv.")
-    if plot is not None and plot.suffix not in (".svg", ".png", ".pdf"):
-        raise typer.BadParameter(f"--plot {plot} must end in .svg, .png or .pdf.")
-    for target in (out, plot):
-        if target is not None:
-            check_folder(target)
 
 
 def _one(
@@ -173,26 +155,13 @@ def _one(
     else:
         _print(posterior, prior)
     if out is not None:
-        with _whole(out) as partial:
+        with whole(out) as partial:
             posterior.to_arviz().to_netcdf(str(partial))
         say(f"wrote {out}: {draws} draws, ArviZ netCDF", aside=as_json)
     if plot is not None:
-        with _whole(plot) as partial:
+        with whole(plot) as partial:
             posterior.plot().savefig(partial)
         say(f"wrote {plot}", aside=as_json)
-
-
-@contextmanager
-def _whole(target: Path) -> "Iterator[Path]":
-    """A file is filled elsewhere and then written to its target: whole or not at all."""
-    from tempfile import TemporaryDirectory
-
-    from noisewise.files import write_whole
-
-    with TemporaryDirectory() as folder:
-        partial = Path(folder) / target.name
-        yield partial
-        write_whole(target, partial.read_bytes(), replace=True)
 
 
 def _content(posterior: "Posterior", prior: "Prior") -> dict[str, Any]:
@@ -212,7 +181,7 @@ def _print(posterior: "Posterior", prior: "Prior") -> None:
     from noisewise.report.terminal import sketch
 
     summary = posterior.summary()
-    lines = str(type(summary)(_on_screen(summary))).split("\n")
+    lines = str(type(summary)(on_screen(summary))).split("\n")
     say(
         "\n".join(lines[:41])
         + (f"\n... and {len(lines) - 41} more; --json shows all" if len(lines) > 41 else "")
@@ -224,14 +193,6 @@ def _print(posterior: "Posterior", prior: "Prior") -> None:
     say(posterior.certificate.sentence)
     for assumption in posterior.certificate.assumptions:
         say(f"assumed: {assumption}.")
-
-
-def _on_screen(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows with every text on one line."""
-    return [
-        {key: shown(value) if isinstance(value, str) else value for key, value in row.items()}
-        for row in rows
-    ]
 
 
 def _short(value: Any) -> str:
@@ -256,41 +217,10 @@ def _many(
             found, prior, n_prior=n_prior, method=method, draws=draws, seed=seed, progress=report
         ).table()
     if out is not None:
-        with _whole(out) as partial:
-            _write(table, partial)
+        with whole(out) as partial:
+            write_table(table, partial)
         say(f"wrote {out}: {len(table)} rows", aside=as_json)
     elif as_json:
         print(json.dumps(table, allow_nan=False))
     else:
-        say(_csv(_on_screen(table)).removesuffix("\n"))
-
-
-def _write(table: list[dict[str, Any]], path: Path) -> None:
-    if path.suffix == ".csv":
-        path.write_text(_csv(table))
-        return
-    import duckdb
-    import numpy as np
-
-    columns = {
-        name: np.array([row[name] for row in table], dtype=_dtype(table, name)) for name in table[0]
-    }
-    connection = duckdb.connect()
-    connection.register("columns", columns)
-    connection.sql("SELECT * FROM columns").write_parquet(str(path))
-
-
-def _dtype(table: list[dict[str, Any]], name: str) -> Any:
-    kinds = {type(row[name]) for row in table}
-    return float if kinds == {float} else int if kinds == {int} else object
-
-
-def _csv(table: list[dict[str, Any]]) -> str:
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(table[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    return text.getvalue()
+        say(csv_text(on_screen(table)).removesuffix("\n"))

@@ -8,12 +8,12 @@ import time
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
-from typer.core import TyperCommand
 
 from noisewise.cli.numbers import number, pair
+from noisewise.cli.several import SeveralCommand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,24 +22,11 @@ if TYPE_CHECKING:
     from noisewise.model.bounds import Bounds
     from noisewise.study.cells import Cell
 
-SEVERAL = ("--n", "--epsilon", "--methods")
-"""Options that take several values at once."""
 
+class StudyCommand(SeveralCommand):
+    """`--n 100 1000`."""
 
-class StudyCommand(TyperCommand):
-    """Lets `--n 100 1000` stand for `--n 100 --n 1000`."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        rewritten: list[str] = []
-        current = None
-        for argument in args:
-            if argument in SEVERAL:
-                current = argument
-                continue
-            if argument.startswith("--"):
-                current = None
-            rewritten += [argument] if current is None else [current, argument]
-        return super().parse_args(ctx, rewritten)
+    several: ClassVar[tuple[str, ...]] = ("--n", "--epsilon", "--methods")
 
 
 Family = Annotated[

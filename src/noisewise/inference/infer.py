@@ -16,6 +16,10 @@ from noisewise.inference.posteriors import Posteriors
 from noisewise.inference.problem import Problem, check_n_prior, check_prior, prior_for
 from noisewise.inference.solver import Solver
 from noisewise.inference.streams import Streams
+from noisewise.inference.table import TablePosterior
+from noisewise.model.families.moments import Moments
+from noisewise.model.families.table import Table
+from noisewise.model.family import Family
 from noisewise.model.priors import Prior
 
 BATCH = 512
@@ -69,7 +73,13 @@ def infer(
             "the prior."
         )
     seeds = partial(streams.of, 0)
-    return Posterior(problem.family, solution, name, draws, seeds, solver.why.get(0))
+    kind = _kind_of(problem.family)
+    return kind(problem.family, solution, name, draws, seeds, solver.why.get(0))
+
+
+def _kind_of(family: Family) -> type[Posterior]:
+    """A table's posterior answers more questions."""
+    return TablePosterior if isinstance(family, Table) else Posterior
 
 
 def infer_many(
@@ -122,7 +132,8 @@ def infer_many(
                 solved = [("none", Unsolved(family, str(refusal).rstrip(".")))] * len(chosen)
             for g, (i, (name, solution)) in enumerate(zip(chosen, solved, strict=True)):
                 seeds = partial(streams.of, i)
-                out[i] = Posterior(family, solution, name, draws, seeds, solver.why.get(g))
+                kind = _kind_of(family)
+                out[i] = kind(family, solution, name, draws, seeds, solver.why.get(g))
             done += len(chosen)
             if progress is not None:
                 progress(done / len(releases))
@@ -131,6 +142,15 @@ def infer_many(
     if refusals and all(p.method == "none" for p in found):
         raise refusals[0]
     return Posteriors(found, releases)
+
+
+def prior_of(release: Release, prior: str) -> Any:
+    """The prior that a text stands for, of a release of one column or of several."""
+    if isinstance(release.family, Moments):
+        from noisewise.inference.columns import joint
+
+        return joint.prior_for(prior, release.family)
+    return prior_for(release, prior)
 
 
 def _infer_moments(

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -175,7 +175,7 @@ def _figure(value: float | None) -> str:
 class Summary(list[dict[str, Any]]):
     """A list of dict whose str() is a table."""
 
-    COLUMNS = ("mean", "sd", "5%", "50%", "95%")
+    COLUMNS: ClassVar[tuple[str, ...]] = ("mean", "sd", "5%", "50%", "95%")
 
     def __str__(self) -> str:
         header = ["", *self.COLUMNS]

@@ -80,20 +80,31 @@ class Prediction:
     level: float
 
 
+class RegressionTable(Summary):
+    """A summary with the probability that a number is positive."""
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (*Summary.COLUMNS, "P(> 0)")
+
+
 @final
 class RegressionPosterior(Posterior):
     """The posterior of a regression, in the columns' own units."""
 
     family: LinearModel
 
-    def table(self) -> Summary:
+    def table(self) -> "RegressionTable":
         """One row for each coefficient, sigma and r2, with the probability of a positive sign."""
-        rows = self.summary()
-        draws = self.solution
-        for place, row in enumerate(rows):
-            below = float(draws.cdf(place, np.zeros(1))[0])
-            row["P(> 0)"] = 1 - below
-        return Summary(rows)
+        rows = [
+            row | {"P(> 0)": 1 - float(self.solution.cdf(place, np.zeros(1))[0])}
+            for place, row in enumerate(self.summary())
+        ]
+        return RegressionTable(rows)
+
+    def plot(self, axes: Any = None) -> Any:
+        """A figure of the coefficients with their 90 % intervals; returns the matplotlib figure."""
+        from noisewise.report.coefficients import plot_coefficients
+
+        return plot_coefficients(self, axes)
 
     def predict(self, at: Mapping[str, Any], level: float = 0.9) -> Prediction:
         """The outcome at given covariates, such as {"age": 50, "sex": "m"}."""

@@ -1,0 +1,165 @@
+"""`noisewise regress`: a linear regression from a release of several columns."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from noisewise.cli.numbers import number
+from noisewise.cli.progress import progress
+from noisewise.cli.screen import say
+from noisewise.cli.several import SeveralCommand
+from noisewise.cli.targets import check_targets, csv_text, on_screen, whole, write_table
+
+if TYPE_CHECKING:
+    from noisewise.artifact import Release
+    from noisewise.inference.regress import RegressionPosterior
+
+PRIOR_HELP = "The prior, such as 'linear(sd=1, shape=1, scale=0.25)', in standardised coordinates."
+
+
+class RegressCommand(SeveralCommand):
+    """`--on age sex`, `--at age=50 sex=m`."""
+
+    several: ClassVar[tuple[str, ...]] = ("--on", "--at")
+
+
+def regress(
+    releases: Annotated[
+        Path,
+        typer.Argument(
+            help="A release of --moments; or a .jsonl file or folder of many groups.",
+            show_default=False,
+        ),
+    ],
+    outcome: Annotated[str, typer.Option(help="The numeric column.", show_default=False)],
+    on: Annotated[
+        list[str] | None, typer.Option(help="The covariates, one or more.", show_default=False)
+    ] = None,
+    prior: Annotated[str, typer.Option(help=PRIOR_HELP)] = "weak",
+    draws: Annotated[int, typer.Option(help="How many draws --out holds.")] = 4000,
+    seed: Annotated[
+        int | None, typer.Option(help="Makes the draws repeatable.", show_default=False)
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Predict the outcome there, such as age=50 sex=m: a value of every covariate.",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to write the draws (.nc, ArviZ), or of many groups the table (.csv, "
+            ".parquet).",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where to draw the coefficients (.svg, .png or .pdf).", show_default=False
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """The linear regression of one released column on others, in the columns' own units."""
+    many = releases.is_dir() or releases.suffix == ".jsonl"
+    check_targets(out, plot, many)
+
+    from noisewise.artifact import load, load_many
+    from noisewise.inference.regress import regress_many
+
+    if many and at:
+        raise typer.BadParameter("--at predicts from one release; give one file.")
+    found = load_many(releases) if many else [load(releases)]
+    with progress("regressing") as report:
+        made = regress_many(
+            found, outcome, on or [], prior=prior, draws=draws, seed=seed, progress=report
+        )
+    if many:
+        _many(made.table(), out, as_json)
+        return
+    _one(found[0], made[0], at or [], out, plot, as_json)
+
+
+def _many(table: list[dict[str, Any]], out: Path | None, as_json: bool) -> None:
+    if out is not None:
+        with whole(out) as partial:
+            write_table(table, partial)
+        say(f"wrote {out}: {len(table)} rows", aside=as_json)
+    elif as_json:
+        print(json.dumps(table, allow_nan=False))
+    else:
+        say(csv_text(on_screen(table)).removesuffix("\n"))
+
+
+def _one(
+    release: "Release",
+    posterior: "RegressionPosterior",
+    at: list[str],
+    out: Path | None,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
+    where = _values(posterior, at)
+    prediction = None if where is None else posterior.predict(where)
+    if as_json:
+        certificate = posterior.certificate
+        held = {key: value for key, value in asdict(certificate).items() if value not in (None, ())}
+        content = {
+            "model": posterior.family.describe(),
+            "method": posterior.method,
+            "table": list(posterior.table()),
+            "certificate": held
+            | {"warnings": list(certificate.warnings), "sentence": certificate.sentence},
+        }
+        if prediction is not None:
+            content["prediction"] = {"at": where} | asdict(prediction)
+        print(json.dumps(content, indent=2, allow_nan=False))
+    else:
+        table = posterior.table()
+        say(str(type(table)(on_screen(table))))
+        for column in posterior.family.on:
+            levels = getattr(column, "levels", None)
+            if levels:
+                say(f"{column.name}: compared with {levels[0]}")
+        if prediction is not None:
+            low, high = prediction.interval
+            say(
+                f"\nat {' '.join(at)} the mean {posterior.family.outcome.name} is "
+                f"{prediction.mean:.4g}, {prediction.level:.0%} in {low:.4g} to {high:.4g}; one "
+                f"person's is in {prediction.person[0]:.4g} to {prediction.person[1]:.4g}."
+            )
+        say(f"\n{posterior.certificate.sentence}")
+        for assumption in posterior.certificate.assumptions:
+            say(f"assumed: {assumption}.")
+    if out is not None:
+        with whole(out) as partial:
+            posterior.to_arviz().to_netcdf(str(partial))
+        say(f"wrote {out}: the draws, ArviZ netCDF", aside=as_json)
+    if plot is not None:
+        with whole(plot) as partial:
+            posterior.plot().savefig(partial)
+        say(f"wrote {plot}", aside=as_json)
+
+
+def _values(posterior: "RegressionPosterior", at: list[str]) -> dict[str, Any] | None:
+    """`age=50 sex=m` as a value of each covariate."""
+    if not at:
+        return None
+    found: dict[str, Any] = {}
+    columns = {column.name: column for column in posterior.family.on}
+    for word in at:
+        name, equals, text = word.rpartition("=")
+        if not equals or not name:
+            raise typer.BadParameter(f"--at takes NAME=VALUE, such as age=50; got {word!r}.")
+        levels = getattr(columns.get(name), "levels", None)
+        if levels is None:
+            found[name] = number(text, f"--at {name}")
+        else:
+            found[name] = next((one for one in levels if str(one) == text), text)
+    return found
