@@ -95,8 +95,8 @@ def effective(samples):
 
 
 def per_thousand(name, release):
-    """Seconds that NUTS, compiled and warm, takes for 1000 effective draws: over three runs where it
-    is fast, since a run's effective draws are a matter of luck too.
+    """Seconds that NUTS, compiled and warm, takes for 1000 effective draws: over three runs where
+    it is fast, since a run's effective draws are a matter of luck too.
     """
     import jax
     import peers

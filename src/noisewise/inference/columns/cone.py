@@ -1,10 +1,11 @@
 """Coordinates of the moments of several columns that never leave the set of possible ones.
 
-A record is z = (z_1, ..., z_K). Per record of N, the moments are the means m and the covariance
-C = M M', M lower triangular. A number's mean is tanh a, its sd sqrt(1 - m^2) sqrt(logistic t), and
-its row of M is sd (b, 1)/sqrt(1 + |b|^2) with b free: so mean and square stay within the box. A
-factor's shares are a softmax, and its own block of C, diag m - m m', is known from them: its rows
-are R T^-1 (B, I), with R the Cholesky factor of that block, T that of I + B B', and B free.
+A record is z = (z_1, ..., z_K). Per record of N, the moments are the means m and the covariance C =
+M M', M lower triangular. A number's mean is tanh a, its sd sqrt(1 - m^2) sqrt(logistic t), and its
+row of M is sd (b, 1)/sqrt(1 + |b|^2), b being the sinh of free numbers: so mean and square stay
+within the box. A factor's shares are a softmax, and its own block of C, diag m - m m', is known
+from them: its rows are R T^-1 (B, I), with R the Cholesky factor of that block, T that of I + B B',
+and B as b.
 """
 
 from dataclasses import dataclass
@@ -115,12 +116,12 @@ class Cone:
                 first = np.log(np.maximum(1 - share.sum(axis=1, keepdims=True), 1e-12))
                 own = root[:, rows, rows]
                 free = np.linalg.solve(own, root[:, rows, :c]) if c else root[:, rows, :0]
-                parts += [np.log(share) - first, free.reshape(len(mean), -1)]
+                parts += [np.log(share) - first, np.arcsinh(free).reshape(len(mean), -1)]
                 continue
             m, row = mean[:, c], root[:, c, : c + 1]
             inside = (row**2).sum(axis=1) / (1 - m**2)
             t = np.log(inside) - np.log1p(-inside)
-            parts += [np.arctanh(m)[:, None], t[:, None], row[:, :c] / row[:, c:]]
+            parts += [np.arctanh(m)[:, None], t[:, None], np.arcsinh(row[:, :c] / row[:, c:])]
         return np.concatenate(parts, axis=1)
 
 
@@ -136,7 +137,7 @@ def _weights(block: Block) -> tuple[float, float, float, float]:
 def _number(
     block: Block, x: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[FloatArray, ...]]:
-    a, t, b = x[:, 0], x[:, 1], x[:, 2:]
+    a, t, b = x[:, 0], x[:, 1], np.sinh(x[:, 2:])
     size = np.abs(a)
     log_rest = -2 * (size + np.log1p(np.exp(-2 * size)) - np.log(2))  # log(1 - m^2)
     log_s, log_not = -np.logaddexp(0, -t), -np.logaddexp(0, t)
@@ -147,15 +148,21 @@ def _number(
     weights = _weights(block)
     logs = (log_rest, log_s, log_not, np.log1p(square))
     value = sum(weight * log for weight, log in zip(weights, logs, strict=True))
+    value = value + 0.5 * np.log1p(b**2).sum(axis=1)
     mean, s = np.tanh(a), np.exp(log_s)
     rows = (sd[:, None] * direction)[:, None, :]
-    return mean[:, None], rows, np.asarray(value), (mean, s, sd, tau, direction, np.exp(log_rest))
+    return (
+        mean[:, None],
+        rows,
+        np.asarray(value),
+        (mean, s, sd, tau, direction, np.exp(log_rest), b),
+    )
 
 
 def _number_back(
     block: Block, kept: tuple[FloatArray, ...], to_mean: FloatArray, to_rows: FloatArray
 ) -> FloatArray:
-    mean, s, sd, tau, direction, rest = kept
+    mean, s, sd, tau, direction, rest, b = kept
     of_rest, of_s, of_not, of_tau = _weights(block)
     to_row, c = to_rows[:, 0], block.start
     along = (to_row * direction).sum(axis=1)
@@ -164,7 +171,16 @@ def _number_back(
     to_t = (of_s + to_log_sd / 2) * (1 - s) - of_not * s
     to_b = (sd / tau)[:, None] * (to_row[:, :c] - along[:, None] * direction[:, :c])
     to_b += 2 * of_tau * direction[:, :c] / tau[:, None]
+    to_b = _to_flat(to_b, b)
     return np.asarray(np.column_stack([to_a, to_t, to_b]), dtype=float)
+
+
+def _to_flat(to_b: FloatArray, b: FloatArray) -> FloatArray:
+    """The gradient in the coordinates of b, which is their sinh: without that its tails would be
+    those of Student's t, in which no step size serves.
+    """
+    cosh = np.sqrt(1 + b**2)
+    return np.asarray(to_b * cosh + b / cosh)
 
 
 def _exponents(block: Block) -> FloatArray:
@@ -192,12 +208,13 @@ def _factor(
     value = log_share.sum(axis=1)
     if c == 0:
         return m, own, value, (share, left, before, own)
-    b = x[:, r:].reshape(len(x), r, c)
+    b = np.sinh(x[:, r:]).reshape(len(x), r, c)
     t = matrices.cholesky(np.eye(r) + b @ b.swapaxes(1, 2))
     wide = np.concatenate([b, np.broadcast_to(np.eye(r), (len(x), r, r))], axis=2)
     back = matrices.lower_inverse(t)
     turned = back @ wide
     value = value - (_exponents(block) * np.log(t[:, k, k])).sum(axis=1)
+    value = value + 0.5 * np.log1p(b**2).sum(axis=(1, 2))
     return m, own @ turned, value, (share, left, before, own, b, t, back, turned)
 
 
@@ -218,7 +235,8 @@ def _factor_back(
         inner[:, k, k] /= 2
         to_square = up_back @ inner @ back
         to_square = (to_square + to_square.swapaxes(1, 2)) / 2
-        parts = [(up[:, :, :c] + 2 * to_square @ b).reshape(len(share), -1)]
+        to_b = _to_flat(up[:, :, :c] + 2 * to_square @ b, b)
+        parts = [to_b.reshape(len(share), -1)]
     logs = np.tril(to_own) * own  # to the logarithm of each entry
     diagonal = logs[:, k, k]
     below = logs.copy()

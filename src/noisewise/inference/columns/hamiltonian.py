@@ -5,13 +5,15 @@ highest, then from what its chains have seen; and a step size that keeps about 6
 proposals. What a group draws depends on its own generator alone.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisewise.inference.columns.target import Target
-from noisewise.model.arrays import FloatArray
+from noisewise.model.arrays import FloatArray, IntArray
+
+BoolArray = NDArray[np.bool_]
 
 CLIMBS = 25
 """Newton steps to the highest point: quadratic where the noise is small, damped where it is not."""
@@ -23,63 +25,59 @@ KEPT = 0.65
 """The share of proposals that step sizes aim at."""
 LEAPS = (9, 12, 8, 14, 7, 11, 10)
 """Leapfrog steps of one proposal after the other: about a quarter turn, never the same for long."""
+STUCK = 0.1
+"""A chain that keeps a smaller share of its proposals does not move."""
 FAR = 1e7
 """A coordinate further out stands for a moment at its very limit."""
-Tick = Callable[[float], None]
-"""Is told the share of the work that is done."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The chains' coordinates after the warm-up, and the share of proposals that was kept."""
+class Sampler:
+    """Chains of some groups: warmed up when made, and then asked for as many steps as it takes."""
 
-    x: FloatArray  # (groups, steps, chains, dimension)
-    kept: FloatArray  # (groups,)
+    def __init__(
+        self, target: Target, generators: Sequence[np.random.Generator], chains: int
+    ) -> None:
+        self.generators, self.chains = list(generators), chains
+        centre, root = peak(target)
+        groups, d = len(self.generators), target.dimension
+        wide = target.take(np.repeat(np.arange(groups), chains))
+        self.state = _State(wide, groups, chains, centre, root)
+        self.step = np.full(groups, 0.35 * min(1.0, (11 / d) ** 0.25))
+        self.state.begin(self._normal(1)[:, 0])
+        for length in STAGES:
+            self.go(length, adapt=True)
 
+    def _normal(self, steps: int) -> FloatArray:
+        shape = (steps, self.chains, self.state.target.dimension)
+        return np.stack([rng.standard_normal(shape) for rng in self.generators])
 
-def sample(
-    target: Target,
-    generators: Sequence[np.random.Generator],
-    chains: int,
-    steps: int,
-    patience: int = 1,
-    tick: Tick | None = None,
-) -> Run:
-    """`steps` draws of `chains` chains of every group, after a warm-up that is `patience` times the
-    usual one.
-    """
-    groups, d = len(generators), target.dimension
-    centre, root = peak(target)
-    wide = target.take(np.repeat(np.arange(groups), chains))
-    stages = [patience * length for length in STAGES]
-    total = sum(stages) + steps
-    normal = np.stack([rng.standard_normal((total + 1, chains, d)) for rng in generators])
-    uniform = np.stack([rng.random((total, 2, chains)) for rng in generators])
-    state = _State(wide, groups, chains, centre, root)
-    state.begin(normal[:, 0])
-    step, done = np.full(groups, 0.35 * min(1.0, (11 / d) ** 0.25)), 0
-    for length in stages:
-        seen = []
-        for k in range(length):
-            odds = state.move(normal[:, done + 1], uniform[:, done], step, LEAPS[done % len(LEAPS)])
-            step = step * np.exp((odds - KEPT) / np.sqrt(1 + k / 3))
-            step = np.clip(step, 1e-4, 2.0)
-            if k >= length // 3:
-                seen.append(state.z.copy())
-            done += 1
-            if tick is not None:
-                tick(done / total)
-        state.renew(np.stack(seen, axis=1))
-    out = np.empty((groups, steps, chains, d))
-    kept = np.zeros(groups)
-    for k in range(steps):
-        odds = state.move(normal[:, done + 1], uniform[:, done], step, LEAPS[done % len(LEAPS)])
-        kept += odds / steps
-        out[:, k] = state.x.reshape(groups, chains, d)
-        done += 1
-        if tick is not None:
-            tick(done / total)
-    return Run(out, kept)
+    def go(self, steps: int, adapt: bool = False) -> FloatArray:
+        """So many steps of every chain, (groups, steps, chains, d). Where they are part of the
+        warm-up, the step size follows them, and then the preconditioner.
+        """
+        normal = self._normal(steps)
+        uniform = np.stack([rng.random((steps, 2, self.chains)) for rng in self.generators])
+        out, seen = np.empty(normal.shape), []
+        kept = np.zeros(uniform[:, 0, 0].shape)
+        for k in range(steps):
+            odds = self.state.move(normal[:, k], uniform[:, k], self.step, LEAPS[k % len(LEAPS)])
+            kept += odds / steps
+            if adapt:
+                change = np.exp((odds.mean(axis=1) - KEPT) / np.sqrt(1 + k / 3))
+                self.step = np.clip(self.step * change, 1e-4, 2.0)
+                if k >= steps // 3:
+                    seen.append(self.state.z.copy())
+            out[:, k] = self.state.x.reshape(out[:, k].shape)
+        if adapt:
+            self.state.free(kept < STUCK)
+            self.state.renew(np.stack(seen, axis=1))
+        return out
+
+    def only(self, groups: Sequence[int]) -> None:
+        """Go on with some of the groups."""
+        self.generators = [self.generators[g] for g in groups]
+        self.step = self.step[list(groups)]
+        self.state = self.state.take(np.array(groups))
 
 
 class _State:
@@ -91,6 +89,16 @@ class _State:
         self.target, self.groups, self.chains = target, groups, chains
         self.centre, self.root = centre, root
         self.z = self.x = self.value = self.gradient = np.empty(0)
+
+    def take(self, groups: IntArray) -> "_State":
+        """Of some of the groups."""
+        rows = (groups[:, None] * self.chains + np.arange(self.chains)).ravel()
+        out = _State(
+            self.target.take(rows), groups.size, self.chains, self.centre[groups], self.root[groups]
+        )
+        out.z, out.x = self.z[groups], self.x[rows]
+        out.value, out.gradient = self.value[groups], self.gradient[groups]
+        return out
 
     def _look(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """x, the log density and its gradient in z, at z of shape (groups, chains, d)."""
@@ -130,7 +138,7 @@ class _State:
     def move(
         self, normal: FloatArray, uniform: FloatArray, step: FloatArray, leaps: int
     ) -> FloatArray:
-        """One proposal of every chain; returns each group's odds of keeping it."""
+        """One proposal of every chain; returns its odds of being kept, (groups, chains)."""
         size = (step[:, None] * (0.8 + 0.4 * uniform[:, 1]))[:, :, None]
         momentum = normal + size / 2 * self.gradient
         z = self.z
@@ -143,7 +151,21 @@ class _State:
         with np.errstate(over="ignore", invalid="ignore"):
             odds = np.nan_to_num(np.exp(np.minimum(after - before, 0.0)))
         self._take(uniform[:, 0] < odds, z, x, value, gradient)
-        return np.asarray(odds.mean(axis=1))
+        return np.asarray(odds)
+
+    def free(self, stuck: BoolArray) -> None:
+        """Put chains that do not move where another one of their group is: in the warm-up, one that
+        began where the density is too steep for the others' steps would stay there for good.
+        """
+        chain = np.arange(self.chains)
+        order = np.argsort(np.where(stuck, 1, 0), axis=1, kind="stable")  # those that move, first
+        free = np.maximum((~stuck).sum(axis=1), 1)[:, None]
+        source = np.where(stuck, np.take_along_axis(order, chain % free, axis=1), chain)
+        rows = (np.arange(self.groups)[:, None] * self.chains + source).ravel()
+        self.z = np.take_along_axis(self.z, source[:, :, None], axis=1)
+        self.x = self.x[rows]
+        self.value = np.take_along_axis(self.value, source, axis=1)
+        self.gradient = np.take_along_axis(self.gradient, source[:, :, None], axis=1)
 
     def renew(self, seen: FloatArray) -> None:
         """Centre and preconditioner from z of shape (groups, steps, chains, d)."""

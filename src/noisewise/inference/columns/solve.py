@@ -15,16 +15,18 @@ from noisewise.model.arrays import FloatArray
 
 NAME = "hamiltonian"
 """Of the method, in the certificate."""
-ALONE, TOGETHER = 64, 16
+ALONE, TOGETHER = 32, 8
 """Chains of one group, and of each of many: NumPy takes hardly longer for 64 rows than for 4."""
-FEWEST_STEPS = 64
-"""Of each chain after the warm-up."""
-BATCH = 32
+FEWEST_STEPS = 128
+"""Of each chain after the warm-up: R-hat of shorter ones is above 1 by chance alone."""
+BATCH = 64
 """Groups that are sampled together: more do not fit the processor's cache."""
-PATIENCE = (1, 3, 9)
-"""Chains that have not mixed begin anew, so many times as long."""
-GOOD_RHAT, GOOD_ESS = 1.03, 800.0
-"""Chains have mixed if they agree so well, and are worth so many independent draws."""
+MOST_BLOCKS = 10
+"""Chains that have not mixed go on, so many times as long at most."""
+GOOD_RHAT, BAD_RHAT = 1.04, 1.1
+"""Chains that agree so well have mixed; of those that agree worse, the first steps are left out."""
+GOOD_ESS = 400.0
+"""Independent draws that the chains must be worth."""
 Progress = Callable[[float], None]
 
 
@@ -115,25 +117,34 @@ def _batch(
     steps: int,
     tick: Progress,
 ) -> list[Sampled]:
-    """Some groups together; those whose chains have not mixed begin anew."""
+    """Some groups together; chains that have not mixed go on."""
+    sampler = hamiltonian.Sampler(target, generators, chains)
     found: dict[int, Sampled] = {}
-    todo = list(range(len(generators)))
-    for patience in PATIENCE:
-        part, own = target.take(np.array(todo)), [generators[g] for g in todo]
-        x = hamiltonian.sample(part, own, chains, patience * steps, patience, tick).x
+    held: dict[int, list[FloatArray]] = {g: [] for g in range(len(generators))}
+    todo = list(held)
+    for block in range(MOST_BLOCKS):
+        x = sampler.go(steps)
+        tick((block + 1) / (block + 2))
+        again = []
         for place, g in enumerate(todo):
-            found[g] = _drawn(part, x[place], place, own[place])
-        todo = [g for g in todo if not _mixed(found[g])]
-        if not todo:
+            held[g].append(x[place])
+            found[g] = _drawn(target, np.concatenate(held[g]), g, sampler.generators[place])
+            rhat, ess = _mixing(found[g])
+            if rhat > BAD_RHAT:  # some chains have only now arrived
+                held[g] = held[g][1:]
+            if not (rhat < GOOD_RHAT and ess > GOOD_ESS):
+                again.append(place)
+        if not again:
             break
+        todo = [todo[place] for place in again]
+        sampler.only(again)
     return [found[g] for g in range(len(generators))]
 
 
-def _mixed(sampled: Sampled) -> bool:
-    """Whether its chains agree."""
+def _mixing(sampled: Sampled) -> tuple[float, float]:
+    """R-hat and the number of independent draws that its chains are worth, the worst of all."""
     told = diagnostics.of(np.concatenate(sampled.parameters, axis=2))
-    enough = min(GOOD_ESS, sampled.parameters[0].shape[0] * sampled.parameters[0].shape[1] / 3)
-    return bool(told.rhat.max() < GOOD_RHAT and told.ess.min() > enough)
+    return float(told.rhat.max()), float(told.ess.min())
 
 
 def _drawn(target: Target, x: FloatArray, group: int, rng: np.random.Generator) -> Sampled:

@@ -1,0 +1,91 @@
+"""Coordinates of moments: possible ones everywhere, with the right volume and slope."""
+
+import numpy as np
+import pytest
+
+from noisewise.inference.columns.cone import Cone
+
+COLUMNS = [
+    [(1, False, False)],
+    [(1, True, False), (1, False, False), (1, False, True)],
+    [(3, True, False), (2, True, False), (1, True, False), (1, False, False), (1, False, True)],
+    [(1, False, True)] * 3,
+]
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_the_gradient_is_that_of_differences(columns, rng) -> None:
+    cone = Cone.of(columns)
+    k = cone.numbers
+    a, b = rng.normal(size=k), rng.normal(size=(k, k))
+
+    def value(x):
+        found = cone.at(x)
+        c = found.root @ found.root.swapaxes(1, 2)
+        return found.value + found.mean @ a + (c * b).sum(axis=(1, 2))
+
+    x = rng.normal(size=(3, cone.dimension))
+    found = cone.at(x)
+    to_root = np.tril((b + b.T) @ found.root)
+    gradient = cone.back(found, np.broadcast_to(a, found.mean.shape), to_root)
+    for j, step in enumerate(1e-6 * np.eye(cone.dimension)):
+        slope = (value(x + step) - value(x - step)) / 2e-6
+        assert gradient[:, j] == pytest.approx(slope, abs=1e-6, rel=1e-6)
+
+
+@pytest.mark.parametrize("columns", COLUMNS)
+def test_moments_are_possible_and_coordinates_are_found_again(columns, rng) -> None:
+    cone = Cone.of(columns)
+    x = 2 * rng.normal(size=(50, cone.dimension))
+    found = cone.at(x)
+    c = found.root @ found.root.swapaxes(1, 2)
+    assert np.all(np.linalg.eigvalsh(c) > 0)
+    for block in cone.blocks:
+        rows = slice(block.start, block.start + block.size)
+        m = found.mean[:, rows]
+        if block.factor:
+            own = m[:, :, None] * np.eye(block.size) - m[:, :, None] * m[:, None, :]
+            assert c[:, rows, rows] == pytest.approx(own, abs=1e-12)
+        else:
+            assert np.all(m[:, 0] ** 2 + c[:, block.start, block.start] < 1)
+    near = 0.5 * x[:5]
+    moments = cone.at(near)
+    again = cone.coordinates(moments.mean, moments.root @ moments.root.swapaxes(1, 2))
+    assert again == pytest.approx(near, abs=1e-6)
+
+
+def test_the_volume_of_responses_is_that_of_mean_and_covariance(rng) -> None:
+    cone = Cone.of([(1, False, True)] * 3)
+    x = rng.normal(size=cone.dimension)
+    low = np.tril_indices(3)
+
+    def moments(at):
+        found = cone.at(at[None])
+        c = found.root[0] @ found.root[0].T
+        return np.concatenate([found.mean[0], c[low]])
+
+    steps = 1e-6 * np.eye(cone.dimension)
+    jacobian = np.stack([(moments(x + h) - moments(x - h)) / 2e-6 for h in steps], axis=1)
+    assert cone.at(x[None]).value[0] == pytest.approx(np.linalg.slogdet(jacobian)[1], abs=1e-6)
+
+
+def test_the_volume_of_a_factor_beside_others(rng) -> None:
+    """Its coordinates B, whose sinh are free, to W = T^-1 sinh(B): uniform correlations."""
+    cone = Cone.of([(2, True, False), (2, True, False)])
+    x = rng.normal(size=cone.dimension)
+    free = slice(4, 8)  # the second factor's B
+
+    def contraction(at):
+        b = np.sinh(at).reshape(2, 2)
+        return np.linalg.solve(np.linalg.cholesky(np.eye(2) + b @ b.T), b).ravel()
+
+    steps = 1e-6 * np.eye(4)
+    jacobian = [(contraction(x[free] + h) - contraction(x[free] - h)) / 2e-6 for h in steps]
+
+    def of_shares(at):
+        whole = np.concatenate([[0.0], at])
+        return (whole - np.logaddexp.reduce(whole)).sum()
+
+    shares = of_shares(x[:2]) + of_shares(x[2:4])
+    found = cone.at(x[None]).value[0] - shares
+    assert found == pytest.approx(np.linalg.slogdet(np.array(jacobian))[1], abs=1e-6)
