@@ -56,6 +56,7 @@ def open_rows(records: Any, reading: Reading) -> Rows:
         return Held.open(records, reading)
     check_columns(shielded(lambda: list(records.columns)), reading.columns)
     reading.label_keys()
+    reading.level_keys()
     reading.group_keys()
     if not on_spark:
         return Spread(lambda work: _dask_total(records[reading.names], work), reading)
@@ -82,7 +83,7 @@ class Work:
             return 2 + self.bins[2]
         if self.lattice is None:
             return 1
-        return len(self.reading.groups or (None,)) * (1 + len(self.lattice.step))
+        return len(self.reading.groups or (None,)) * (1 + self.lattice.width)
 
     def __call__(self, part: Any) -> Row:
         with suppress(Exception):
@@ -111,7 +112,7 @@ class Spread:
         return self._run()[0]
 
     def sums(self, lattice: Lattice) -> list[Sums]:
-        numbers, each = self._run(lattice=lattice), 1 + len(lattice.step)
+        numbers, each = self._run(lattice=lattice), 1 + lattice.width
         return [
             (numbers[start], numbers[start + 1 : start + each])
             for start in range(0, len(numbers), each)

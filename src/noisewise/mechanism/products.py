@@ -1,0 +1,215 @@
+"""From a record of several columns to whole numbers: sums and products of them, or one cell."""
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from noisewise.errors import UnsupportedCombination
+from noisewise.mechanism.lattice import Lattice, Records, Standardised, Sums
+from noisewise.mechanism.products_sensitivity import (
+    LESS,
+    products_sensitivity,
+    room_for_count,
+)
+from noisewise.mechanism.sensitivity import Sensitivity, Size
+from noisewise.mechanism.steps import RESOLUTION
+from noisewise.model.arrays import Namespace
+from noisewise.model.columns import Column, Cut, Factor, Number
+from noisewise.model.families.moments import Moments
+from noisewise.model.families.table import Table
+
+NOTHING = "A record that is missing in any column, {}or of a level that is not listed, {}."
+"""What becomes of such records, for whoever reads the release."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Products(Lattice):
+    """Whether a record counts, its z and their products, all computed in integers from z 2^19.
+
+    A numeric column is rounded to k = u 2^19; an indicator is 0 or 2^19. A product is that of two
+    such integers over 2^19, rounded, and a square is less half a column for every record that
+    counts. One step serves all. A record that does not count contributes 0 to everything.
+    """
+
+    counted: ClassVar[bool] = True
+    TOP: ClassVar[int] = Standardised.TOP
+    family: Moments
+
+    def __post_init__(self) -> None:
+        if not self.family.dimension:
+            raise UnsupportedCombination(
+                "a factor with one level has nothing to release but the number of records; add a "
+                "column, or list more levels."
+            )
+        if self.family.less != LESS:
+            raise UnsupportedCombination(f"a release has less={float(LESS)}.")
+
+    @property
+    def step(self) -> tuple[float, ...]:
+        return (1 / self.TOP,) * self.family.dimension
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        top, owners = self.TOP, self.family.owners
+        least = [-top if isinstance(one, Number) else 0 for one in owners]
+        return (
+            *((low, top) for low in least),
+            *(
+                (-top // 2, top // 2) if j == k else (min(least[j], least[k]), top)
+                for j, k in self.family.products
+            ),
+        )
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return products_sensitivity(*sizes_of(self.family), self.TOP)
+
+    @property
+    def room(self) -> Size:
+        numbers, two, more = sizes_of(self.family)
+        return room_for_count(numbers, two + more, self.TOP)
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.family.parts
+
+    @property
+    def names(self) -> list[str]:
+        z = self.family.numbers
+        return [
+            *(f"the sum of {name}" for name in z),
+            *(f"the sum of {z[j]} times {z[k]}" for j, k in self.family.products),
+        ]
+
+    @property
+    def note(self) -> str:
+        bounds = "outside bounds under redact, "
+        return NOTHING.format(bounds, "contributes nothing; the count is of those that remain")
+
+    def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
+        """Of the columns' values, for a factor the index of its level; the first of the integers
+        says whether a record counts.
+        """
+        return self.products(self.points(x, xp), xp)
+
+    def points(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
+        """1 or 0 for whether a record counts, and then its z on the lattice."""
+        counts = reduce(and_, [_within(one, v, xp) for one, v in zip(self.columns, x, strict=True)])
+        top = float(self.TOP)
+        found = []
+        for one, value in zip(self.columns, x, strict=True):
+            if isinstance(one, Number):
+                # the same arithmetic as that of one column, see Standardised
+                k = xp.floor((value - one.bounds.middle) * (top / one.bounds.radius) + 0.5)
+                k = xp.where(k < -top, -top, xp.where(k > top, top, k))
+                found.append(xp.astype(xp.where(counts, k, 0.0), "int64"))
+            else:
+                assert isinstance(one, Factor)
+                for level in range(1, len(one.levels)):
+                    has = counts & (value == float(level))
+                    found.append(xp.astype(xp.where(has, top, 0.0), "int64"))
+        return xp.astype(xp.where(counts, 1.0, 0.0), "int64"), *found
+
+    def products(self, points: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """The integers, given the points."""
+        counts, *z = points
+        half = self.TOP // 2
+
+        def product(j: int, k: int) -> Any:
+            whole = xp.right_shift(z[j] * z[k] + half, RESOLUTION - 1)
+            return whole - counts * half if j == k else whole
+
+        return counts, *z, *(product(j, k) for j, k in self.family.products)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cells(Lattice):
+    """How many records fall in each cell of a table. A record falls in one or in none, and a
+    replaced one in another: 2 counts change by 1.
+    """
+
+    adds_up_to_n: ClassVar[bool] = True
+    complete: ClassVar[bool] = False
+    family: Table
+
+    @property
+    def step(self) -> tuple[float, ...]:
+        return (1.0,) * self.family.dimension
+
+    @property
+    def ranges(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 1),) * self.family.dimension
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        return Sensitivity(pair=Size(2, 2), record=Size(1, 1))
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.family.parts
+
+    @property
+    def names(self) -> list[str]:
+        return [f"the count of ({label})" for label in self.family.labels]
+
+    @property
+    def note(self) -> str:
+        return NOTHING.format("beyond the edges of its bins, ", "falls in no cell")
+
+    def query(self, records: Records) -> list[Sums]:
+        return records.counts_of_cells(self)
+
+    def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
+        """Of the columns' values, for a factor the index of its level."""
+        falls = reduce(and_, [_within(one, v, xp) for one, v in zip(self.columns, x, strict=True)])
+        cell: Any = 0.0
+        for one, value in zip(self.family.parts, x, strict=True):
+            index = bin_of(one, value, xp) if isinstance(one, Cut) else value
+            cell = cell * float(len(one.levels)) + index
+        return tuple(
+            xp.astype(falls & (cell == float(j)), "int64") for j in range(self.family.dimension)
+        )
+
+
+def sizes_of(family: Moments) -> tuple[int, int, int]:
+    """How many columns are numeric, factors with two levels, and factors with more."""
+    levels = [len(one.levels) for one in family.parts if isinstance(one, Factor)]
+    return len(family.numeric), levels.count(2), sum(number > 2 for number in levels)
+
+
+def bin_of(cut: Cut, value: Any, xp: Namespace = np) -> Any:
+    """The index of the bin that holds a value between the first edge and the last, by halving."""
+
+    def between(low: int, high: int) -> Any:
+        if high - low == 1:
+            return float(low)
+        middle = (low + high) // 2
+        below, above = between(low, middle), between(middle, high)
+        return xp.where(value < cut.bins.edges[middle], below, above)
+
+    one = between(0, len(cut.bins.edges) - 1)
+    return xp.where(value < cut.bins.edges[0], -1.0, one)
+
+
+def _within(one: Column, value: Any, xp: Namespace) -> Any:
+    """Whether the value of a column lets a record count: false, or a database's NULL, if not."""
+    present = ~xp.isnan(value)
+    if isinstance(one, Number):
+        bounds = one.bounds
+        if bounds.outside == "clamp":
+            return present
+        return present & (value >= bounds.lower) & (value <= bounds.upper)
+    if isinstance(one, Cut):
+        return within_edges(one, value, xp)
+    return present
+
+
+def within_edges(cut: Cut, value: Any, xp: Namespace = np) -> Any:
+    """Whether a bin holds the value."""
+    first, *_, last = cut.bins.edges
+    return ~xp.isnan(value) & (value >= first) & (value <= last)
