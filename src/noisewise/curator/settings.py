@@ -198,3 +198,8 @@ class Settings:
         if isinstance(self.family, Moments | Table):
             return ", ".join(repr(one.name) for one in self.family.parts)
         return repr(self.column)
+
+    @property
+    def named(self) -> str:
+        """The same in a sentence."""
+        return f"{'column' if self.family.complete else 'columns'} {self.what}"
