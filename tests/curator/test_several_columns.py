@@ -380,6 +380,31 @@ def test_a_large_table_and_many_levels(rng: np.random.Generator) -> None:
     assert counts == wanted.ravel().tolist()
 
 
+@pytest.mark.parametrize(
+    "edges",
+    [
+        [0.1 * j for j in range(500)],
+        np.linspace(-3, 1e9, 300).tolist(),
+        np.arange(-1000.0, 1000.0, 3).tolist(),
+        [1e6 + j * 2.0**-20 for j in range(200)],
+        np.geomspace(1, 1e6, 90).tolist(),
+        [0.0, 0.5, 7.0],
+        [2.0, 3.0],
+    ],
+)
+def test_a_bin_holds_its_lower_edge_and_the_last_one_both(edges: list[float]) -> None:
+    """Evenly spaced edges, or not, to the last bit of a float."""
+    cuts = np.array(edges)
+    x = np.concatenate([cuts, np.nextafter(cuts, INF), np.nextafter(cuts, -INF), [NAN, INF, -INF]])
+    _, ((_, counts),) = planned(
+        pd.DataFrame({"x": x, "f": "a"}), families.Table({"x": Bins(edges), "f": ["a", "b"]})
+    )
+    inside = x[(x >= cuts[0]) & (x <= cuts[-1])]
+    place = np.minimum(np.searchsorted(cuts, inside, side="right") - 1, len(cuts) - 2)
+    assert counts[::2] == np.bincount(place, minlength=len(cuts) - 1).tolist()
+    assert not any(counts[1::2])
+
+
 BAD: dict[str, tuple[Callable[[], Any], str]] = {
     "column": (lambda: {"family": MOMENTS["mixed"], "column": "bp"}, "leave column="),
     "bounds": (

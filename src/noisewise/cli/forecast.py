@@ -76,7 +76,7 @@ def _forecast_noise(plan: "Plan", n: int) -> Iterator[str]:
 def _forecast_of(plan: "Plan") -> Callable[["Plan", int], Iterator[str]]:
     if plan.lattice.counted:
         return _forecast_moments
-    return _forecast_noise if plan.lattice.complete else _forecast_table
+    return _forecast_noise if plan.lattice.tells_n else _forecast_table
 
 
 def _forecast_table(plan: "Plan", n: int) -> Iterator[str]:

@@ -71,7 +71,7 @@ class Plan:
     @property
     def tells_n(self) -> bool:
         """Whether n stands in the release: of a table, it is not how many records have a cell."""
-        return self.public and self.lattice.complete
+        return self.public and self.lattice.tells_n
 
     @property
     def ranges(self) -> list[tuple[int, int]]:

@@ -155,17 +155,18 @@ class Held:
                 .aggregate([*kept, *columns, COUNT], by)
             )
         )
+        shape = lattice.family.shape
         places = [
-            {key: place for place, key in enumerate(keys or range(len(one.levels)))}
-            for one, keys in zip(lattice.family.parts, self.levels, strict=True)
+            {key: place for place, key in enumerate(keys or range(size))}
+            for size, keys in zip(shape, self.levels, strict=True)
         ]
         found = {group: (0, [0] * lattice.width) for group in self.groups or (None,)}
         for row in rows:
             group, *parts, number = row if kept else (None, *row)
             n, counts = found[group]
-            if None not in parts:
-                where = [place[part] for place, part in zip(places, parts, strict=True)]
-                counts[int(np.ravel_multi_index(where, lattice.family.shape))] += int(number)
+            where = [place.get(part, -1) for place, part in zip(places, parts, strict=True)]
+            if min(where) >= 0:
+                counts[int(np.ravel_multi_index(where, shape))] += int(number)
             found[group] = n + int(number), counts
         return [found[group] for group in self.groups or (None,)]
 
@@ -209,18 +210,15 @@ def _products(
     levels: tuple[tuple[Key, ...], ...],
     *kept: Expression,
 ) -> duckdb.DuckDBPyRelation:
-    """The same of several columns, in steps: each column's lattice points are computed once."""
-    values = [
+    """The same of several columns, stage by stage: what is used twice is computed once."""
+    columns: tuple[Expression, ...] = tuple(
         _level(ColumnExpression(f"value{j}"), keys) if keys else ColumnExpression(f"value{j}")
         for j, keys in enumerate(levels)
-    ]
-    records = records.select(*kept, *[one.alias(f"value{j}") for j, one in enumerate(values)])
-    columns = [ColumnExpression(f"value{j}") for j in range(len(levels))]
-    points = lattice.points(columns, db)
-    records = records.select(*kept, *[one.alias(f"point{j}") for j, one in enumerate(points)])
-    known = tuple(ColumnExpression(f"point{j}") for j in range(len(points)))
-    parts = lattice.products(known, db)
-    return records.select(*kept, *[part.alias(f"k{j}") for j, part in enumerate(parts)])
+    )
+    for stage in lattice.stages:
+        records = records.select(*kept, *[one.alias(f"k{j}") for j, one in enumerate(columns)])
+        columns = stage(tuple(ColumnExpression(f"k{j}") for j in range(len(columns))), db)
+    return records.select(*kept, *[one.alias(f"k{j}") for j, one in enumerate(columns)])
 
 
 def _level(value: Expression, keys: tuple[Key, ...]) -> Expression:
@@ -240,7 +238,7 @@ def _cell(
         value = ColumnExpression(f"value{j}")
         if isinstance(one, Cut):
             falls.append(within_edges(one, value, db))
-            chosen.append(db.astype(bin_of(one, value, db), "int64"))
+            chosen.append(bin_of(one, value, db))
         else:
             falls.append(value.isin(*[ConstantExpression(key) for key in keys]))
             chosen.append(value)

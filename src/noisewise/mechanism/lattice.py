@@ -73,8 +73,8 @@ class Lattice(ABC):
     """Whether the first of a record's integers is 1 if it counts, 0 if not, before its
     statistics.
     """
-    complete: ClassVar[bool] = True
-    """Whether n, where it is public, is told with the statistics."""
+    tells_n: ClassVar[bool] = True
+    """Whether n, where it is public, stands in the release."""
 
     @property
     @abstractmethod

@@ -1,5 +1,6 @@
 """From a record of several columns to whole numbers: sums and products of them, or one cell."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_
@@ -23,6 +24,8 @@ from noisewise.model.families.table import Table
 
 NOTHING = "A record that is missing in any column, {}or of a level that is not listed, {}."
 """What becomes of such records, for whoever reads the release."""
+FEW_EDGES = 65
+"""Up to so many edges are searched by halving: of more a database takes long to plan."""
 
 
 @final
@@ -94,28 +97,60 @@ class Products(Lattice):
         """Of the columns' values, for a factor the index of its level; the first of the integers
         says whether a record counts.
         """
-        return self.products(self.points(x, xp), xp)
+        step: tuple[Any, ...] = tuple(x)
+        for stage in self.stages:
+            step = stage(step, xp)
+        return step
 
-    def points(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
-        """1 or 0 for whether a record counts, and then its z on the lattice."""
-        counts = reduce(and_, [_within(one, v, xp) for one, v in zip(self.columns, x, strict=True)])
+    @property
+    def stages(self) -> tuple[Callable[[tuple[Any, ...], Namespace], tuple[Any, ...]], ...]:
+        """From the columns' values to the integers: whatever a stage gives is used more than once
+        by the next, and a database should compute it once.
+        """
+        return self.known, self.blank, self.rounded, self.points, self.products
+
+    def known(self, x: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """Whether a record counts, and its values."""
+        within = [_within(one, v, xp) for one, v in zip(self.columns, x, strict=True)]
+        return reduce(and_, within), *x
+
+    def blank(self, known: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """1 or 0 for whether a record counts; of one that does not, values that contribute 0."""
+        counts, *x = known
+        kept = [
+            xp.where(counts, v, one.bounds.middle if isinstance(one, Number) else 0.0)
+            for one, v in zip(self.columns, x, strict=True)
+        ]
+        return xp.astype(xp.where(counts, 1.0, 0.0), "int64"), *kept
+
+    def rounded(self, kept: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """Numbers in lattice steps, by the same arithmetic as that of one column (Standardised)."""
+        counts, *x = kept
+        top = float(self.TOP)
+        return counts, *(
+            xp.floor((v - one.bounds.middle) * (top / one.bounds.radius) + 0.5)
+            if isinstance(one, Number)
+            else v
+            for one, v in zip(self.columns, x, strict=True)
+        )
+
+    def points(self, rounded: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """z on the lattice, whatever the values were."""
+        counts, *x = rounded
         top = float(self.TOP)
         found = []
-        for one, value in zip(self.columns, x, strict=True):
+        for one, k in zip(self.columns, x, strict=True):
             if isinstance(one, Number):
-                # the same arithmetic as that of one column, see Standardised
-                k = xp.floor((value - one.bounds.middle) * (top / one.bounds.radius) + 0.5)
-                k = xp.where(k < -top, -top, xp.where(k > top, top, k))
-                found.append(xp.astype(xp.where(counts, k, 0.0), "int64"))
-            else:
-                assert isinstance(one, Factor)
-                for level in range(1, len(one.levels)):
-                    has = counts & (value == float(level))
-                    found.append(xp.astype(xp.where(has, top, 0.0), "int64"))
-        return xp.astype(xp.where(counts, 1.0, 0.0), "int64"), *found
+                clipped = xp.where(k < -top, -top, xp.where(k > top, top, k))
+                found.append(xp.astype(clipped, "int64"))
+                continue
+            assert isinstance(one, Factor)
+            for level in range(1, len(one.levels)):
+                found.append(xp.astype(xp.where(k == float(level), top, 0.0), "int64"))
+        return counts, *found
 
     def products(self, points: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
-        """The integers, given the points."""
+        """The integers."""
         counts, *z = points
         half = self.TOP // 2
 
@@ -134,7 +169,7 @@ class Cells(Lattice):
     """
 
     adds_up_to_n: ClassVar[bool] = True
-    complete: ClassVar[bool] = False
+    tells_n: ClassVar[bool] = False
     family: Table
 
     @property
@@ -183,17 +218,34 @@ def sizes_of(family: Moments) -> tuple[int, int, int]:
 
 
 def bin_of(cut: Cut, value: Any, xp: Namespace = np) -> Any:
-    """The index of the bin that holds a value between the first edge and the last, by halving."""
+    """The index, as a float, of the bin that holds a value between the first edge and the last."""
+    edges, bins = cut.bins.edges, len(cut.bins.edges) - 1
+    if (width := _even_width(cut)) is not None:
+        # a guess, one off at most, and then the edges themselves decide
+        first, last = edges[0], float(bins - 1)
+        guess = xp.floor((value - first) * (1 / width))
+        guess = xp.where(guess < 0.0, 0.0, xp.where(guess > last, last, guess))
+        above = (value >= first + (guess + 1.0) * width) & (guess < last)
+        return xp.where(
+            value < first + guess * width, guess - 1.0, xp.where(above, guess + 1.0, guess)
+        )
 
     def between(low: int, high: int) -> Any:
         if high - low == 1:
             return float(low)
         middle = (low + high) // 2
-        below, above = between(low, middle), between(middle, high)
-        return xp.where(value < cut.bins.edges[middle], below, above)
+        return xp.where(value < edges[middle], between(low, middle), between(middle, high))
 
-    one = between(0, len(cut.bins.edges) - 1)
-    return xp.where(value < cut.bins.edges[0], -1.0, one)
+    return xp.where(value < edges[0], -1.0, between(0, bins))
+
+
+def _even_width(cut: Cut) -> float | None:
+    """The width of many bins, if every edge is the first plus a multiple of it to the last bit."""
+    edges = np.array(cut.bins.edges)
+    width = (edges[-1] - edges[0]) / (len(edges) - 1)
+    even = edges[0] + np.arange(len(edges)) * width
+    many = len(edges) > FEW_EDGES and np.isfinite(width) and np.isfinite(1 / width)
+    return float(width) if many and np.array_equal(even, edges) else None
 
 
 def _within(one: Column, value: Any, xp: Namespace) -> Any:
