@@ -121,7 +121,7 @@ class Products(Lattice):
             xp.where(counts, v, one.bounds.middle if isinstance(one, Number) else 0.0)
             for one, v in zip(self.columns, x, strict=True)
         ]
-        return xp.astype(xp.where(counts, 1.0, 0.0), "int64"), *kept
+        return xp.astype(xp.where(counts, 1, 0), "int64"), *kept
 
     def rounded(self, kept: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
         """Numbers in lattice steps, by the same arithmetic as that of one column (Standardised)."""
@@ -152,11 +152,12 @@ class Products(Lattice):
     def products(self, points: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
         """The integers."""
         counts, *z = points
-        half = self.TOP // 2
+        half, bits = self.TOP // 2, RESOLUTION - 1
+        # half a column less, before the shift: the same for all squares
+        less = half - counts * (half << bits)
 
         def product(j: int, k: int) -> Any:
-            whole = xp.right_shift(z[j] * z[k] + half, RESOLUTION - 1)
-            return whole - counts * half if j == k else whole
+            return xp.right_shift(z[j] * z[k] + (less if j == k else half), bits)
 
         return counts, *z, *(product(j, k) for j, k in self.family.products)
 
