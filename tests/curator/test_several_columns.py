@@ -5,6 +5,7 @@ that a slow computation in Python's whole numbers gives.
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from itertools import pairwise, product
 from pathlib import Path
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import noisewise
-from noisewise import Bins, Bounds, PrivateBounds, families
+from noisewise import Bins, Bounds, NoisyCount, PrivateBounds, families, noise
 from noisewise.artifact import load_many, parse
 from noisewise.artifact.json_text import digest
 from noisewise.curator.clusters import open_rows
@@ -564,6 +565,52 @@ def test_tables_whose_parts_contradict_are_refused(path: str, value: Any, messag
     )
     with pytest.raises(ReleaseFormatError, match=message):
         parse(changed(made, put(path, value)))
+
+
+HOSTILE = [None, True, 10**400, 1e308, 5e-324, "", [], {}, ["x"], [[1]], -1, 0.3, [10**400, 1]]
+
+
+def places(content: Any) -> list[tuple[Any, ...]]:
+    """The path of every part of a family."""
+    inner = content.items() if isinstance(content, dict) else enumerate(content)
+    return [
+        path
+        for key, value in inner
+        for path in (
+            (key,),
+            *((key, *rest) for rest in (places(value) if isinstance(value, dict | list) else [])),
+        )
+    ]
+
+
+@pytest.mark.parametrize("family", [MOMENTS["mixed"], TABLES["bins"]], ids=["moments", "table"])
+def test_a_family_with_anything_in_it_is_read_or_refused(family: Any) -> None:
+    made = noisewise.release(
+        forms("pyarrow", Path()), family=family, epsilon=1, ledger=None, description="d"
+    )
+    described = json.loads(made.to_json())["family"]
+    for path in places(described):
+        for value in HOSTILE:
+            content = json.loads(json.dumps(described))
+            part = content
+            for key in path[:-1]:
+                part = part[key]
+            part[path[-1]] = value
+            with suppress(ReleaseFormatError):
+                parse(changed(made, put("family", content)))
+
+
+def test_observed_moments_and_tables_are_written_and_read() -> None:
+    """As other tools publish them: n or a count, squares as they are."""
+    columns = {"a": Bounds(0, 1, outside="clamp")}
+    for size in ({"n": 9}, {"count": NoisyCount(9, noise.Laplace(2))}):
+        seen: Any = noisewise.observe(
+            family=families.Moments(columns), statistic=[1.0, 2.0], noise=noise.Laplace(3), **size
+        )
+        assert parse(seen.to_json()) == seen
+    cells = families.Table({"f": ["u", "v"]})
+    seen = noisewise.observe(family=cells, statistic=[3, 4], noise=noise.Laplace(1))
+    assert parse(seen.to_json()) == seen
 
 
 def test_lattices_are_what_is_released() -> None:
