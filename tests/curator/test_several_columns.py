@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from decimal import Decimal
+from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from noisewise.artifact import load_many, parse
 from noisewise.artifact.json_text import digest
 from noisewise.curator.clusters import open_rows
 from noisewise.curator.ledger import Ledger
+from noisewise.curator.neighbours import Statistics, _neighbouring
 from noisewise.curator.publish import prepare
 from noisewise.curator.settings import Settings
 from noisewise.errors import (
@@ -565,6 +567,44 @@ def test_tables_whose_parts_contradict_are_refused(path: str, value: Any, messag
     )
     with pytest.raises(ReleaseFormatError, match=message):
         parse(changed(made, put(path, value)))
+
+
+WHOM: dict[str, dict[str, Any]] = {
+    "replace": {},
+    "add": {"neighbours": "add_remove"},
+    "move": {"by": "g", "groups": ["a", "b"], "sizes": "released"},
+}
+
+
+@pytest.mark.parametrize("cost", [{"epsilon": 1}, {"rho": 1}], ids=["L1", "L2"])
+@pytest.mark.parametrize(
+    ("whom", "numbers", "factors"),
+    [
+        *(("replace", q, 0) for q in range(1, 7)),
+        ("replace", 2, 2),
+        ("add", 1, 0),
+        ("add", 2, 2),
+        ("add", 6, 0),
+        ("move", 1, 1),
+        ("move", 3, 0),
+    ],
+)
+def test_neighbouring_tables_through_the_real_reading(
+    whom: str, numbers: int, factors: int, cost: dict[str, Any]
+) -> None:
+    """Tables that differ in one record, which may be missing: never further apart than declared,
+    and within 10 % of it.
+    """
+    columns: dict[str, Any] = {
+        f"x{j}": Bounds(-3 - j, 5, outside="redact") for j in range(numbers)
+    } | {f"f{j}": ["u", "v", "w"][: 2 + j] for j in range(factors)}
+    settings = Settings(family=families.Moments(columns), **cost, **WHOM[whom])
+    ready = cache(lambda records: Statistics.of(records, settings))
+    pairs = [(ready(one), ready(other)) for one, other in _neighbouring(settings)]
+    plan = pairs[0][0].plan
+    apart = [np.linalg.norm(a.exact - b.exact, ord=plan.mechanism.order) for a, b in pairs]
+    assert max(apart) <= plan.sensitivity
+    assert plan.sensitivity <= 1.1 * max(apart)
 
 
 HOSTILE = [None, True, 10**400, 1e308, 5e-324, "", [], {}, ["x"], [[1]], -1, 0.3, [10**400, 1]]
