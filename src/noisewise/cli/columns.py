@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 LISTS = ("--moments", "--table")
 """Options that take a list of columns, up to the next option."""
 MOMENTS_EXAMPLE = "--moments bp:60:220 age:0:100:clamp sex:f,m"
+"""What to type, in refusals."""
 TABLE_EXAMPLE = "--table sex:f,m ward:a,b,c age:0:18:65:100"
+"""The same for a table."""
 MOMENTS_HELP = (
     "Several columns, for regressions, means and correlations: bp:60:220 (bounds; :clamp after "
     "them where redact is not wanted), sex:f,m (levels)."
