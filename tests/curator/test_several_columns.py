@@ -581,11 +581,9 @@ WHOM: dict[str, dict[str, Any]] = {
     ("whom", "numbers", "factors"),
     [
         *(("replace", q, 0) for q in range(1, 7)),
-        ("replace", 2, 2),
-        ("add", 1, 0),
-        ("add", 2, 2),
+        ("replace", 1, 2),
+        ("add", 1, 1),
         ("add", 6, 0),
-        ("move", 1, 1),
         ("move", 3, 0),
     ],
 )

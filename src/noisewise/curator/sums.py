@@ -237,7 +237,7 @@ def _cell(
     for j, (one, keys) in enumerate(zip(family.parts, levels, strict=True)):
         value = ColumnExpression(f"value{j}")
         if isinstance(one, Cut):
-            falls.append(within_edges(one, value, db))
+            falls.append(within_edges(one, value))
             chosen.append(bin_of(one, value, db))
         else:
             falls.append(value.isin(*[ConstantExpression(key) for key in keys]))

@@ -251,18 +251,18 @@ def _even_width(cut: Cut) -> float | None:
 
 def _within(one: Column, value: Any, xp: Namespace) -> Any:
     """Whether the value of a column lets a record count: false, or a database's NULL, if not."""
-    present = ~xp.isnan(value)
-    if isinstance(one, Number):
-        bounds = one.bounds
-        if bounds.outside == "clamp":
-            return present
-        return present & (value >= bounds.lower) & (value <= bounds.upper)
     if isinstance(one, Cut):
-        return within_edges(one, value, xp)
-    return present
+        return within_edges(one, value)
+    if isinstance(one, Number) and one.bounds.outside == "redact":
+        return _between(value, one.bounds.lower, one.bounds.upper)
+    return ~xp.isnan(value)
 
 
-def within_edges(cut: Cut, value: Any, xp: Namespace = np) -> Any:
+def within_edges(cut: Cut, value: Any) -> Any:
     """Whether a bin holds the value."""
-    first, *_, last = cut.bins.edges
-    return ~xp.isnan(value) & (value >= first) & (value <= last)
+    return _between(value, cut.bins.edges[0], cut.bins.edges[-1])
+
+
+def _between(value: Any, low: float, high: float) -> Any:
+    """False of NaN: it is no number's equal in NumPy, and above them all in a database."""
+    return (value >= low) & (value <= high)
