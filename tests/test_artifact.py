@@ -105,7 +105,7 @@ def put(key: str, value: Any) -> Callable[[dict[str, Any]], None]:
         (put("family", {"kind": "gamma", "shape": -1}), "shape of the gamma family"),
         (put("family", {"kind": "gamma"}), "shape"),
         (put("family", {"kind": "exponential", "rate": 3}), "rate"),
-        (put("version", 3), "release format 3 is not known"),
+        (put("version", 4), "release format 4 is not known"),
         (put("format", "other"), "not a noisewise release"),
         (put("extra", 1), "field extra"),
         (put("privacy.extra", 1), "field privacy.extra"),

@@ -17,9 +17,11 @@ import pandas as pd
 import pytest
 
 import noisewise
-from noisewise import Bounds, PrivateBounds, families
+from noisewise import Bins, Bounds, PrivateBounds, families
 from noisewise.curator.clusters import SILENCE, Spread, Work, open_rows
+from noisewise.curator.plan import Plan
 from noisewise.curator.reading import Reading
+from noisewise.curator.settings import Settings
 from noisewise.errors import RecordsError, UnsupportedCombination
 from noisewise.mechanism.lattice import lattice_for
 from tables import exact_sums
@@ -238,3 +240,40 @@ def test_logging_is_off_while_any_thread_is_within() -> None:
             pass
         assert logging.root.manager.disable == logging.CRITICAL
     assert logging.root.manager.disable == before
+
+
+SEVERAL = [
+    families.Moments(
+        {
+            "x": Bounds(0, 60, outside="clamp"),
+            "f": ["a", "b", "1"],
+            "k": Bounds(0, 3, outside="redact"),
+        }
+    ),
+    families.Table({"f": ["a", "b", "true"], "x": Bins([-1, 0, 1, 60]), "k": [0, 1, 2]}),
+    families.Table({"k": list(range(-50, 70)), "x": Bins([j / 10 for j in range(100)])}),
+]
+
+
+@pytest.mark.parametrize("engine", ["spark", "dask"])
+def test_several_columns_have_the_sums_of_pandas(
+    engine: str, request: pytest.FixtureRequest
+) -> None:
+    """By groups as well; of a table of thousands of cells, too."""
+    made_in = request.getfixturevalue(engine)
+    n = min(len(NUMBERS), len(WORDS), len(WHOLE))
+    columns = {"x": NUMBERS[:n], "f": WORDS[:n], "k": WHOLE[:n], "g": (["u", "v", None] * n)[:n]}
+    plain = pd.DataFrame({name: pd.Series(v, dtype=object) for name, v in columns.items()})
+    if engine == "spark":
+        rows = list(zip(*columns.values(), strict=True))
+        frame = made_in.createDataFrame(rows, "x double, f string, k bigint, g string")
+        frame = frame.repartition(3)
+    else:
+        frame = made_in.from_pandas(plain, npartitions=4, sort=False)
+    grouped: dict[str, Any] = {"by": "g", "groups": ["v", "u", "w"], "sizes": "released"}
+    for family, groups in zip(SEVERAL, (grouped, {}, {}), strict=True):
+        plan = Plan.widest(Settings(family=family, epsilon=1, **groups))
+        wanted = open_rows(plain, plan.reading).sums(plan.lattice)
+        found = open_rows(frame, plan.reading)
+        assert isinstance(found, Spread)
+        assert found.sums(plan.lattice) == wanted

@@ -19,6 +19,10 @@ from noisewise.mechanism.privacy import (
     exact_epsilon,
     implied_epsilon,
 )
+from noisewise.mechanism.products import sizes_of
+from noisewise.mechanism.products_sensitivity import LESS, exact_pair, exact_record
+from noisewise.model.families.moments import Moments
+from noisewise.model.families.table import Table
 
 if TYPE_CHECKING:
     from noisewise.artifact.release import Release
@@ -37,6 +41,8 @@ _ROUNDING = 1e-9
 """How far apart, of themselves, two numbers may lie that are equal but for their rounding."""
 _NO_LATTICE = "a lattice step is a power of two, and a record moves a statistic by one at least."
 """Said of steps that no lattice has."""
+_OTHER_NEIGHBOURS = "the sensitivity is not that of these neighbours."
+"""Said of a sensitivity that the declared neighbours cannot have."""
 
 
 def person(records: int) -> str:
@@ -161,8 +167,10 @@ def check_curated(release: "Release", privacy: Privacy) -> None:
         raise ValueError("the coordinates are not those in which the family is released.")
     if privacy.bounds_epsilon is not None and (release.bounds is None or release.group is not None):
         raise ValueError("private bounds go with bounds, and not with groups.")
-    if release.column is None or (privacy.spend is not None and release.dataset is None):
-        raise ValueError("a release is of a column, and a spend is of a dataset.")
+    if (release.column is None) == release.family.complete:
+        raise ValueError("a release is of a column, unless its family names several.")
+    if privacy.spend is not None and release.dataset is None:
+        raise ValueError("a spend is of a dataset.")
 
 
 def _check_noise(release: "Release", privacy: Privacy, mechanism: Mechanism) -> float:
@@ -207,6 +215,9 @@ def _check_neighbours(
     release: "Release", privacy: Privacy, mechanism: Mechanism, steps: float
 ) -> None:
     """Whether n is public, the unit of privacy and the sensitivity are those of the neighbours."""
+    if isinstance(release.family, Table):
+        _check_table(release, privacy, mechanism, steps)
+        return
     sizes = None if release.group is None else "released" if release.n is None else "public"
     if privacy.unit != privacy.person + WHERE[sizes]:
         raise ValueError("the unit of privacy does not fit the group and n.")
@@ -214,6 +225,9 @@ def _check_neighbours(
         raise ValueError(
             "n is public where neighbours replace one record (within its group), and nowhere else."
         )
+    if isinstance(release.family, Moments):
+        _check_moments(release, release.family, privacy, mechanism)
+        return
     if release.n is not None:
         return
     # A record that is added or removed moves its own group alone: its count by 1, and the
@@ -222,4 +236,42 @@ def _check_neighbours(
     reach = (steps if counted is None else counted) / privacy.records_per_person
     alone = mechanism.apart_by_ones(1 if counted is None else 2)
     if (reach > alone * (1 + _ROUNDING)) != (privacy.neighbours == "replace_one"):
-        raise ValueError("the sensitivity is not that of these neighbours.")
+        raise ValueError(_OTHER_NEIGHBOURS)
+
+
+def _check_table(release: "Release", privacy: Privacy, mechanism: Mechanism, steps: float) -> None:
+    """A table tells no n; a record that is replaced moves two cells, one that is added one."""
+    replaced = privacy.neighbours == "replace_one"
+    places: tuple[str | None, ...] = (None,)
+    if release.group is not None:
+        places = ("public", "released") if replaced else ("released",)
+    if privacy.unit not in [privacy.person + WHERE[place] for place in places]:
+        raise ValueError("the unit of privacy does not fit the group.")
+    if release.n is not None:
+        raise ValueError("a table does not tell n: records may fall in no cell.")
+    reach = steps / privacy.records_per_person
+    if not math.isclose(reach, mechanism.apart_by_ones(1 + replaced), rel_tol=_ROUNDING):
+        raise ValueError(_OTHER_NEIGHBOURS)
+
+
+def _check_moments(
+    release: "Release", family: Moments, privacy: Privacy, mechanism: Mechanism
+) -> None:
+    """Moments have a count, and the sensitivity is no less than a record can move everything."""
+    if privacy.count_sensitivity is None:
+        raise ValueError("of several columns, the number of records that count has noise.")
+    if family.less != LESS:
+        raise ValueError(f"less must be {float(LESS)} in a release.")
+    if len(set(release.noise.steps.tolist())) > 1:
+        raise ValueError("the moments of several columns share one lattice step.")
+    p, sizes = mechanism.order, sizes_of(family)
+    moved = privacy.sensitivity[0] / privacy.records_per_person
+    weight = privacy.sensitivity[0] / privacy.count_sensitivity
+    alone = float(exact_record(sizes[0], sizes[1] + sizes[2])[p - 1]) + weight**p
+    pair = float(exact_pair(*sizes)[p - 1])
+    if privacy.neighbours == "add_remove":
+        least = alone
+    else:
+        least = max(pair, alone if release.n is not None else 2 * alone)
+    if moved**p < least * (1 - _ROUNDING):
+        raise ValueError(_OTHER_NEIGHBOURS)

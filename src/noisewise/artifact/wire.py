@@ -25,8 +25,10 @@ from noisewise.model.bounds import Bounds, Outside
 
 FORMAT = "noisewise-release"
 """How a file says what it is."""
-VERSION = 2
+VERSION = 3
 """What is written."""
+SEVERAL = 3
+"""Families of several columns came with this version."""
 MAX_BYTES = 64 * 2**20
 """A file of more is no release, and is not read into memory to find that out."""
 _ROOM = 2**12
@@ -168,6 +170,8 @@ def parse(data: bytes | str) -> Release:
         ) from None
     try:
         release = _build(wire)
+        if version < SEVERAL and not release.family.complete:
+            raise ReleaseFormatError(f"several columns came with version {SEVERAL} of the format.")
         if release.privacy is not None:
             check_curated(release, release.privacy)
     except ReleaseFormatError:
@@ -225,8 +229,9 @@ class _Group(_Strict):
 
 
 class _Wire(_Strict):
-    """The shape of versions 1 and 2. Version 1 knew pure epsilon, a public n and no groups; what
-    came with version 2 may be left out.
+    """The shape of versions 1 to 3. Version 1 knew pure epsilon, a public n and no groups; what
+    came with version 2 may be left out. Version 3 has families of several columns, with both n and
+    a count.
     """
 
     format: str
@@ -247,7 +252,7 @@ class _Wire(_Strict):
     sha256: str
 
 
-READERS: dict[int, type[_Wire]] = {1: _Wire, 2: _Wire}
+READERS: dict[int, type[_Wire]] = {1: _Wire, 2: _Wire, 3: _Wire}
 """The shape of each version that is read."""
 
 

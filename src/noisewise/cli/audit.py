@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from noisewise.cli.columns import MOMENTS_HELP, TABLE_HELP, asked_family
 from noisewise.cli.numbers import pair, whole
 from noisewise.cli.progress import progress
 from noisewise.cli.release import FAMILY_HELP, _bounds
@@ -11,7 +12,11 @@ from noisewise.cli.screen import say
 
 
 def audit(
-    family: Annotated[str, typer.Option(help=FAMILY_HELP, show_default=False)],
+    family: Annotated[str | None, typer.Option(help=FAMILY_HELP, show_default=False)] = None,
+    moments: Annotated[
+        list[str] | None, typer.Option(help=MOMENTS_HELP, show_default=False)
+    ] = None,
+    table: Annotated[list[str] | None, typer.Option(help=TABLE_HELP, show_default=False)] = None,
     bounds: Annotated[
         tuple[str, str] | None,
         typer.Option(
@@ -79,11 +84,10 @@ def audit(
     )
 
     from noisewise.curator import audit as audits
-    from noisewise.model import notation
 
     with progress("releasing") as report:
         outcome = audits.audit(
-            notation.family(family),
+            asked_family(family, moments, table),
             bounds=limits,
             epsilon=epsilon,
             delta=delta,

@@ -1,6 +1,6 @@
 """What a release would be: the words of a dry run."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 10
 """Statistics that a dry run describes one by one: of more, the rest have the same noise."""
+EXPECTED = 1000
+"""Records for which a dry run says what the noise does where their number is not public."""
 
 
 def forecast(request: "Prepared") -> str:
@@ -21,7 +23,7 @@ def forecast(request: "Prepared") -> str:
     n = request.rows.count() if plan.public and settings.grouping is None else 0
     lines = [
         *_forecast_settings(request, n),
-        *_forecast_noise(plan, n),
+        *_forecast_of(plan)(plan, n),
         f"Cost: {settings.total}.{_implied(settings)}",
     ]
     if request.account is not None:
@@ -35,9 +37,7 @@ def _forecast_settings(request: "Prepared", n: int) -> Iterator[str]:
     settings, plan = request.settings, request.plan
     bounds, groups = settings.bounds, settings.grouping
     size = f"n = {n} (public)" if n else "n is not public" if not plan.public else "n is public"
-    yield (
-        f"Dry run: nothing is spent. {settings.family.kind} of column {settings.column!r}, {size}."
-    )
+    yield f"Dry run: nothing is spent. {settings.family.kind} of {settings.named}, {size}."
     if groups is not None:
         yield (
             f"{len(groups.values)} groups by {groups.by!r}, one release each, at the cost of one."
@@ -49,10 +49,8 @@ def _forecast_settings(request: "Prepared", n: int) -> Iterator[str]:
             "The bounds will be chosen privately within that range; what follows holds for the "
             "widest."
         )
-    yield (
-        f"Coordinates: {plan.lattice.coordinates}. Unit of privacy: {settings.records_per_person} "
-        "record(s) of one person."
-    )
+    where = f"Coordinates: {plan.lattice.coordinates}. " if settings.family.complete else ""
+    yield f"{where}Unit of privacy: {settings.records_per_person} record(s) of one person."
 
 
 def _forecast_noise(plan: "Plan", n: int) -> Iterator[str]:
@@ -73,6 +71,59 @@ def _forecast_noise(plan: "Plan", n: int) -> Iterator[str]:
             )
     if (more := len(plan.lattice.step) - MOST_SHOWN) > 0:
         yield f"... and {more} more alike."
+
+
+def _forecast_of(plan: "Plan") -> Callable[["Plan", int], Iterator[str]]:
+    if plan.lattice.counted:
+        return _forecast_moments
+    return _forecast_noise if plan.lattice.tells_n else _forecast_table
+
+
+def _forecast_table(plan: "Plan", n: int) -> Iterator[str]:
+    """What the noise does to the count of a cell."""
+    cells, sd, law = len(plan.lattice.step), plan.noise_sd()[0], plan.mechanism.name
+    share = f", or {sd / n:.3g} of all records" if n else ""
+    yield (
+        f"Released: the counts of {cells} cells. Sensitivity {plan.sensitivity:.6g}, {law} noise "
+        f"of sd {sd:.4g} on each{share}."
+    )
+
+
+def _forecast_moments(plan: "Plan", n: int) -> Iterator[str]:
+    """What the noise does to the mean of each column, in its own units."""
+    from noisewise.model.columns import Number
+    from noisewise.model.families.moments import Moments
+
+    family, law = plan.settings.family, plan.mechanism.name
+    assert isinstance(family, Moments)
+    assert plan.count_noise is not None
+    sd = plan.noise_sd()[0]
+    count_sd = plan.mechanism.sd(plan.scale) / plan.count_weight
+    yield (
+        f"Released: the number of records that count, {len(family.numbers)} sums and "
+        f"{len(family.products)} sums of products, in units in which the bounds are -1 and 1."
+    )
+    yield (
+        f"Sensitivity {plan.sensitivity * plan.lattice.step[0]:.6g}, {law} noise of sd {sd:.4g} on "
+        f"each sum and {count_sd:.4g} on the number of records."
+    )
+    records = n or EXPECTED
+    given = f"with all {n} records" if n else f"with {records} records"
+    for one in family.parts:
+        if isinstance(one, Number):
+            bounds = one.bounds
+            noise = sd * bounds.radius / records
+            yield (
+                f"{one.name}: {bounds.lower:g} to {bounds.upper:g}, records outside: "
+                f"{bounds.outside}; {given}, noise of sd {noise:.3g} on its mean, in its own units."
+            )
+        elif len(one.levels) > 1:
+            yield (
+                f"{one.name}: {len(one.levels)} levels; {given}, noise of sd {sd / records:.3g} on "
+                "the share of each level after the first."
+            )
+        else:
+            yield f"{one.name}: one level, {one.levels[0]}; other records do not count."
 
 
 def _implied(settings: "Settings") -> str:

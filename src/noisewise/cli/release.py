@@ -1,4 +1,4 @@
-"""`noisewise release`: publish one column's noisy statistic."""
+"""`noisewise release`: publish the noisy statistic of one column, or of several."""
 
 import os
 import sys
@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from noisewise.cli.columns import MOMENTS_HELP, TABLE_HELP, asked_family, one_by_one
 from noisewise.cli.forecast import forecast
 from noisewise.cli.numbers import number, pair, whole
 from noisewise.cli.screen import say
 
 if TYPE_CHECKING:
+    from noisewise.artifact import Release
     from noisewise.curator.ledger import Ledger
     from noisewise.model.bounds import Bounds, PrivateBounds
 
@@ -25,9 +27,12 @@ FAMILY_HELP = (
 
 
 class ReleaseCommand(TyperCommand):
-    """Lets `--bounds` take either two numbers or the word `private`."""
+    """Lets `--bounds` take either two numbers or the word `private`, and `--moments` and `--table`
+    a list of columns.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        args = one_by_one(args)
         rewritten: list[str] = []
         for position, argument in enumerate(args):
             if argument == "--bounds=private" or (
@@ -58,8 +63,14 @@ def release(
             help="A .csv or .parquet file, or a folder of .parquet files.", show_default=False
         ),
     ],
-    column: Annotated[str, typer.Option(help="The column to release.", show_default=False)],
-    family: Annotated[str, typer.Option(help=FAMILY_HELP, show_default=False)],
+    column: Annotated[
+        str | None, typer.Option(help="The column to release.", show_default=False)
+    ] = None,
+    family: Annotated[str | None, typer.Option(help=FAMILY_HELP, show_default=False)] = None,
+    moments: Annotated[
+        list[str] | None, typer.Option(help=MOMENTS_HELP, show_default=False)
+    ] = None,
+    table: Annotated[list[str] | None, typer.Option(help=TABLE_HELP, show_default=False)] = None,
     epsilon: Annotated[
         str | None, typer.Option(help="The privacy cost.", show_default=False)
     ] = None,
@@ -152,7 +163,7 @@ def release(
         bool, typer.Option("--dry-run", help="Say what would be released, spend nothing.")
     ] = False,
 ) -> None:
-    """Publish the noisy statistic of one column of sensitive records."""
+    """Publish the noisy statistic of one column of sensitive records, or of several."""
     if (ledger is None) != no_ledger:
         raise typer.BadParameter("say either --ledger FILE --dataset NAME, or --no-ledger.")
     if out is None and not dry_run:
@@ -176,11 +187,10 @@ def release(
 
     from noisewise.curator.publish import prepare
     from noisewise.curator.settings import Settings
-    from noisewise.model import notation
 
     settings = Settings(
         column=column,
-        family=notation.family(family),
+        family=asked_family(family, moments, table),
         epsilon=epsilon,
         delta=delta,
         rho=rho,
@@ -205,9 +215,9 @@ def release(
     # the release is made and paid for: nothing from here on may look like a failure
     with suppress(Exception):
         first = releases[0]
-        size = f"{len(releases)} groups by {by!r}" if by is not None else _size(first.n)
+        size = f"{len(releases)} groups by {by!r}" if by is not None else _size(first)
         kind = first.family.kind
-        say(f"wrote {out}: {kind} of column {column!r}, {size}, cost {settings.total}")
+        say(f"wrote {out}: {kind} of {settings.named}, {size}, cost {settings.total}")
         if request.ledger is not None:
             say(_balance(request.ledger, request.dataset))
         sys.stdout.flush()
@@ -215,8 +225,10 @@ def release(
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
-def _size(n: int | None) -> str:
-    return "n not public" if n is None else f"n = {n}"
+def _size(made: "Release") -> str:
+    if made.family.statistic_kind == "counts" and not made.family.complete:
+        return f"{made.family.dimension} cells"
+    return "n not public" if made.n is None else f"n = {made.n}"
 
 
 def _groups(path: Path) -> list[str]:

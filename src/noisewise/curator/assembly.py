@@ -34,7 +34,7 @@ def assemble(
         noisy = with_offsets(plan, n, noisy)
     return Release(
         family=settings.family,
-        n=n if plan.public else None,
+        n=n if plan.tells_n else None,
         count=count,
         statistic=tuple(value * step for value, step in zip(noisy, lattice.step, strict=True)),
         noise=plan.noise,

@@ -14,7 +14,16 @@ from typing import final
 import numpy as np
 
 from noisewise.curator.attack import KINDS, strongest
-from noisewise.curator.neighbours import BY, COLUMN, GROUPS, Pair, Table, choices, statistics
+from noisewise.curator.neighbours import (
+    BY,
+    COLUMN,
+    GROUPS,
+    Pair,
+    Table,
+    choices,
+    names_of,
+    statistics,
+)
 from noisewise.curator.settings import Amount, Settings
 from noisewise.mechanism.privacy import Cost
 from noisewise.model.arrays import FloatArray
@@ -78,9 +87,11 @@ def audit(
     """
     if isinstance(bounds, PrivateBounds) and epsilon is None and delta is None and rho is None:
         epsilon = bounds.epsilon
-    by, groups = (None, None) if sizes is None else (BY, GROUPS)
+    several = names_of(family)
+    # a name that no column has
+    by, groups = (None, None) if sizes is None else (BY + "".join(several), GROUPS)
     settings = Settings(
-        column=COLUMN,
+        column=None if several else COLUMN,
         family=family,
         epsilon=epsilon,
         delta=delta,

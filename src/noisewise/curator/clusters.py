@@ -37,6 +37,8 @@ TOGETHER = 1 << 20
 """So many records are opened at once: Spark's own batches of 10 000 take longer to open than to
 sum.
 """
+WIDE = 200
+"""Of more numbers than this, Spark gets rows instead of columns."""
 BRANCHES = 16
 """So many rows of totals are added up in one task, on Dask: few tasks, and none with too many."""
 Row = list[int] | None
@@ -56,6 +58,7 @@ def open_rows(records: Any, reading: Reading) -> Rows:
         return Held.open(records, reading)
     check_columns(shielded(lambda: list(records.columns)), reading.columns)
     reading.label_keys()
+    reading.level_keys()
     reading.group_keys()
     if not on_spark:
         return Spread(lambda work: _dask_total(records[reading.names], work), reading)
@@ -82,7 +85,7 @@ class Work:
             return 2 + self.bins[2]
         if self.lattice is None:
             return 1
-        return len(self.reading.groups or (None,)) * (1 + len(self.lattice.step))
+        return len(self.reading.groups or (None,)) * (1 + self.lattice.width)
 
     def __call__(self, part: Any) -> Row:
         with suppress(Exception):
@@ -111,7 +114,7 @@ class Spread:
         return self._run()[0]
 
     def sums(self, lattice: Lattice) -> list[Sums]:
-        numbers, each = self._run(lattice=lattice), 1 + len(lattice.step)
+        numbers, each = self._run(lattice=lattice), 1 + lattice.width
         return [
             (numbers[start], numbers[start + 1 : start + each])
             for start in range(0, len(numbers), each)
@@ -193,6 +196,24 @@ def _together(batches: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def _spark_total(frame: Any, work: Work) -> Row:
+    from pyspark.sql import functions
+
+    chosen = frame.select(
+        [functions.col("`" + name.replace("`", "``") + "`") for name in work.reading.names]
+    )
+    return (_spark_rows if work.width > WIDE else _spark_columns)(chosen, work)
+
+
+def _spark_part(batches: Iterator[Any], work: Work) -> list[int]:
+    """Whether a part failed, and its numbers."""
+    import pyarrow as pa
+
+    total = _add((work(pa.Table.from_batches(some)) for some in _together(batches)), work.width)
+    return [1] + [0] * work.width if total is None else [0, *total]
+
+
+def _spark_columns(chosen: Any, work: Work) -> Row:
+    """Few numbers: each is a column, and Spark sums it."""
     import pyarrow as pa
     from pyspark.sql import functions
 
@@ -200,15 +221,11 @@ def _spark_total(frame: Any, work: Work) -> Row:
     wide = pa.schema([(name, pa.decimal128(38)) for name in names])
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
-        total = _add((work(pa.Table.from_batches(some)) for some in _together(batches)), work.width)
-        numbers = [1] + [0] * work.width if total is None else [0, *total]
+        numbers = _spark_part(batches, work)
         yield pa.record_batch(
             [pa.array([Decimal(number)], pa.decimal128(38)) for number in numbers], schema=wide
         )
 
-    chosen = frame.select(
-        [functions.col("`" + name.replace("`", "``") + "`") for name in work.reading.names]
-    )
     sums = chosen.mapInArrow(run, ", ".join(f"{name} decimal(38,0)" for name in names))
     parts, *totals = sums.agg(
         functions.count("*"), *[functions.sum(name) for name in names]
@@ -218,3 +235,24 @@ def _spark_total(frame: Any, work: Work) -> Row:
     if None in totals or totals[0] != 0:  # Spark's sum is null where it overflows
         return None
     return [int(value) for value in totals[1:]]
+
+
+def _spark_rows(chosen: Any, work: Work) -> Row:
+    """Many numbers: each is a row with its place, because Spark takes long for many columns."""
+    import pyarrow as pa
+    from pyspark.sql import functions
+
+    long = pa.schema([("place", pa.int64()), ("number", pa.decimal128(38))])
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        numbers = _spark_part(batches, work)
+        values = pa.array([Decimal(number) for number in numbers], pa.decimal128(38))
+        yield pa.record_batch([pa.array(range(len(numbers)), pa.int64()), values], schema=long)
+
+    rows = chosen.mapInArrow(run, "place bigint, number decimal(38,0)")
+    total: list[Any] = [0] * (1 + work.width)
+    for place, number in rows.groupBy("place").agg(functions.sum("number")).collect():
+        total[place] = number
+    if None in total or total[0] != 0:
+        return None
+    return [int(value) for value in total[1:]]

@@ -5,6 +5,7 @@ for every sum and difference of two, a pair that moves it. Of private bounds: ta
 for the scores of both quantiles as any.
 """
 
+import csv
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -25,8 +26,12 @@ from noisewise.curator.publish import Prepared, exact_numbers, prepare
 from noisewise.curator.settings import Settings
 from noisewise.mechanism.lattice import Sums
 from noisewise.mechanism.privacy import Cost, half, pure
+from noisewise.model import families
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import PrivateBounds
+from noisewise.model.columns import Cut, Factor, Number
+from noisewise.model.families.moments import Moments
+from noisewise.model.family import Family
 
 COLUMN, BY = "x", "g"
 """The columns of the tables: the value, and the group."""
@@ -37,7 +42,7 @@ MANY = 30
 MOST_SMALL = 100_000
 """Records of a table of which bounds are chosen: more would take longer to read than to attack."""
 Record = tuple[Any, str]
-"""A value and its group."""
+"""A value, or those of several columns, and its group."""
 Records = tuple[Record, ...]
 """A small table."""
 
@@ -66,21 +71,34 @@ def _prepared(
     """The release of these records, and what is read of them."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"  # records of nobody
-        lines = (f"{'' if x is None else x},{group}\n" for x, group in records)
-        path.write_text(f"{COLUMN},{BY}\n" + "".join(lines))
+        with open(path, "w", newline="", encoding="utf-8") as file:
+            lines = csv.writer(file, lineterminator="\n")
+            lines.writerow([*(names_of(settings.family) or [COLUMN]), settings.by or BY])
+            lines.writerows([*(x if isinstance(x, tuple) else (x,)), g] for x, g in records)
         prepared = prepare(path, settings)
         return prepared, read(prepared)
+
+
+def names_of(family: Family) -> list[str]:
+    """Of several columns; none where a record is one."""
+    return (
+        [one.name for one in family.parts] if isinstance(family, Moments | families.Table) else []
+    )
 
 
 def _shown(records: Records, grouped: bool) -> str:
     words = []
     for (x, group), same in groupby(records):
         times = len(list(same))
-        value = "missing" if x is None else f"{x:g}" if isinstance(x, float) else repr(x)
+        value = "/".join(_word(part) for part in x) if isinstance(x, tuple) else _word(x)
         words.append(
             (f"{times} times " if times > 1 else "") + value + (f" in {group}" if grouped else "")
         )
     return f"({', '.join(words)})"
+
+
+def _word(x: Any) -> str:
+    return "missing" if x is None else f"{x:g}" if isinstance(x, float) else repr(x)
 
 
 @final
@@ -191,6 +209,10 @@ def _neighbouring(settings: Settings) -> Iterator[tuple[Records, Records]]:
 
 def _values(settings: Settings) -> list[Any]:
     """Records at every corner: on the bounds, within, beyond them, at 0, missing."""
+    if isinstance(settings.family, Moments):
+        return _moments_corners(settings.family)
+    if isinstance(settings.family, families.Table):
+        return _table_corners(settings.family)
     if labels := Plan.widest(settings).lattice.labels:
         return [*(str(label) for label in labels), "none of them", None]
     if (bounds := settings.widest_bounds) is None:
@@ -202,6 +224,44 @@ def _values(settings: Settings) -> list[Any]:
         *(bounds.lower + span * part for part in (0.25, 0.5, 0.75)),
     ]
     return [*inside, bounds.lower - 10 * span, bounds.upper + 10 * span, 0.0, math.inf, None]
+
+
+def _moments_corners(family: Moments) -> list[Any]:
+    """Where records of several columns lie furthest apart: all numbers at a bound, against just
+    below the middle (L1) or half of them at the other bound (L2), and levels that change.
+    """
+    q = len(family.numeric)
+    rows = [[1.0] * q, [-1 / (q + 1)] * q, [(-1.0) ** (j + 1) for j in range(q)], [-1.0] * q]
+
+    def record(row: list[float], level: int) -> tuple[Any, ...]:
+        u = iter(row)
+        return tuple(
+            one.bounds.middle + next(u) * one.bounds.radius
+            if isinstance(one, Number)
+            else one.levels[min(level, len(one.levels) - 1)]
+            for one in family.parts
+        )
+
+    levels = range(min(max(len(one.names) for one in family.parts) + 1, 3))
+    found = [record(row, level) for row in rows for level in levels]
+    return [*dict.fromkeys(found), (None,) * len(family.parts)]
+
+
+def _table_corners(family: families.Table) -> list[Any]:
+    """A record in each of some cells, and in none."""
+
+    def value(one: Factor | Cut, index: int) -> Any:
+        return one.bins.edges[index] if isinstance(one, Cut) else one.levels[index]
+
+    cells = range(0, family.dimension, max(family.dimension // MANY, 1))
+    places = [np.unravel_index(cell, family.shape) for cell in cells]
+    return [
+        *(
+            tuple(value(one, int(index)) for one, index in zip(family.parts, place, strict=True))
+            for place in places
+        ),
+        (None,) * len(family.parts),
+    ]
 
 
 @final

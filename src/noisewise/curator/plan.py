@@ -69,11 +69,22 @@ class Plan:
         return self.settings.relation == "replace_one"
 
     @property
+    def tells_n(self) -> bool:
+        """Whether n stands in the release: of a table, it is not how many records have a cell."""
+        return self.public and self.lattice.tells_n
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """The least and the greatest contribution of a record to each number that is released."""
+        return [*self.lattice.ranges, (0, self.count_weight)]
+
+    @property
     def reading(self) -> Reading:
         """What is read of a record."""
         groups = self.settings.grouping
         by, names = (None, None) if groups is None else (groups.by, groups.values)
-        return Reading(self.settings.column, self.lattice.labels, by, names)
+        lattice = self.lattice
+        return Reading(self.settings.column, lattice.labels, by, names, lattice.columns)
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:

@@ -45,7 +45,7 @@ def release(records: Any, *, by: str, **settings: Any) -> list[Release]: ...
 def release(  # type: ignore[misc]
     records: Any,
     *,
-    column: str,
+    column: str | None = None,
     family: Family,
     epsilon: float | str | Decimal | None = None,
     delta: float | str | Decimal | None = None,
@@ -62,15 +62,17 @@ def release(  # type: ignore[misc]
     description: str | None = None,
     out: str | os.PathLike[str] | None = None,
 ) -> Release | list[Release]:
-    """Publish the noisy statistic of one column at a cost of epsilon, recorded in the ledger before
-    any noise is drawn.
+    """Publish the noisy statistic of one column, or of several, at a cost of epsilon, recorded in
+    the ledger before any noise is drawn.
 
     records: a path to a .csv or .parquet file or a folder of .parquet files, a pandas, polars,
         pyarrow or DuckDB table, or a Spark or Dask frame, which is summed where it lies: noisewise
         must be installed where the engine's Python workers run.
-    column: the name of the column.
+    column: the name of the column; left out where the family names several.
     family: the model of a record, such as families.Exponential() or
-        families.Categorical(["a", "b"], other="b").
+        families.Categorical(["a", "b"], other="b"). Of several columns: families.Moments({...}),
+        sums and products, for regressions, means and correlations, or families.Table({...}),
+        counts of all combinations.
     epsilon: the privacy cost; a number or, to the digit, text such as "0.1". Alone it is pure, by
         Laplace noise.
     delta: with epsilon, a small probability that epsilon may fail: normal noise, of the largest rho
@@ -81,7 +83,7 @@ def release(  # type: ignore[misc]
         cost is unrecorded.
     dataset: the name that the budget stands under in the ledger; needed with a ledger.
     bounds: Bounds(lower, upper, outside="redact" or "clamp"), or PrivateBounds(...) to have them
-        chosen with privacy. Bernoulli and Categorical take none.
+        chosen with privacy. Bernoulli, Categorical and families of several columns take none.
     missing: the value that a missing record stands for: under clamp (default: the midpoint), for
         the Bernoulli (default: 0).
     records_per_person: how many records one person may own; the noise grows with it, and the
@@ -226,7 +228,7 @@ class Prepared:
         plan = self.plan
         sums = self.rows.sums(plan.lattice)
         if plan.public:
-            check_headroom(max(n for n, _ in sums), plan.lattice.ranges, plan.scale)
+            check_headroom(max(n for n, _ in sums), plan.ranges, plan.scale)
         return plan, self._spend(), sums
 
     def _within_private(self, wanted: PrivateBounds) -> tuple[Plan, str | None, list[Sums]]:
@@ -315,10 +317,17 @@ class Prepared:
 
 
 def exact_numbers(plan: Plan, n: int, sums: list[int]) -> list[int]:
-    """What noise is added to: the sums of n records and, where n is not public, their count."""
-    if plan.public:
+    """What noise is added to: the sums of n records and, where not all of them count or n is not
+    public, their count.
+    """
+    count = []
+    if plan.lattice.counted:
+        counting, *sums = sums
+        count = [counting * plan.count_weight]
+    elif plan.public:
         return sums
-    count = [n * plan.count_weight] if plan.count_weight else []
+    elif plan.count_weight:
+        count = [n * plan.count_weight]
     # What would pass 63 bits is clipped: that moves no table further apart.
     whole = [*count, *with_offsets(plan, n, sums)]
     return [min(max(value, -MOST_SUM), MOST_SUM) for value in whole]

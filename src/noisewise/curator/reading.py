@@ -7,32 +7,40 @@ from typing import Literal, TypeAlias, final
 from noisewise.curator.database import connect
 from noisewise.curator.values import key_of_text
 from noisewise.errors import UnsupportedCombination
+from noisewise.model.columns import Column, Factor
 from noisewise.model.families.categorical import Label
 
 Form = Literal["number", "text"]
 """A value is read as a number, or as the key of a label."""
 Columns: TypeAlias = Mapping[str, tuple[str, Form]]
 """The column of the table and the form wanted of it, under a name of ours."""
+Key = str | float
+"""What a label is matched by: a number, or text."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The value that counts, and maybe the group that a record belongs to."""
+    """The value that counts, or several, and maybe the group that a record belongs to."""
 
-    column: str
+    column: str | None
     labels: tuple[Label, ...] = ()
     """What the value is matched with; () where it is a number."""
     by: str | None = None
     """The column that says the group."""
     groups: tuple[Label, ...] | None = None
     """The public names of the groups; with `by`, and only with it."""
+    several: tuple[Column, ...] = ()
+    """In place of `column` and `labels`, where a record is several columns."""
 
     @property
     def columns(self) -> Columns:
-        """`value`, and with groups `belongs`."""
-        form: Form = "text" if self.labels and isinstance(self.labels[0], str) else "number"
-        columns: dict[str, tuple[str, Form]] = {"value": (self.column, form)}
+        """`value`, or of several columns `value0`, `value1`, ..., and with groups `belongs`."""
+        columns: dict[str, tuple[str, Form]] = {
+            f"value{j}": (one.name, _form(_labels(one))) for j, one in enumerate(self.several)
+        }
+        if self.column is not None:
+            columns["value"] = (self.column, _form(self.labels))
         if self.by is not None:
             columns["belongs"] = (self.by, "text")
         return columns
@@ -42,15 +50,31 @@ class Reading:
         """The columns of the table that are read, each once."""
         return list(dict.fromkeys(name for name, _ in self.columns.values()))
 
-    def label_keys(self) -> tuple[str | float, ...]:
+    def label_keys(self) -> tuple[Key, ...]:
         """What each label is matched by; refused where two are matched by the same."""
-        if self.labels and isinstance(self.labels[0], int):
-            return tuple(float(label) for label in self.labels)
-        return text_keys(self.labels, "categories")
+        return _keys(self.labels, "categories")
+
+    def level_keys(self) -> tuple[tuple[Key, ...], ...]:
+        """The same for each of several columns; () for one that is read as a number."""
+        return tuple(_keys(_labels(one), f"levels of {one.name!r}") for one in self.several)
 
     def group_keys(self) -> tuple[str, ...] | None:
         """What each group is matched by; refused where two are matched by the same."""
         return None if self.groups is None else text_keys(self.groups, "groups")
+
+
+def _labels(one: Column) -> tuple[Label, ...]:
+    return one.levels if isinstance(one, Factor) else ()
+
+
+def _form(labels: tuple[Label, ...]) -> Form:
+    return "text" if labels and isinstance(labels[0], str) else "number"
+
+
+def _keys(labels: tuple[Label, ...], what: str) -> tuple[Key, ...]:
+    if labels and isinstance(labels[0], int):
+        return tuple(float(label) for label in labels)
+    return text_keys(labels, what)
 
 
 def text_keys(labels: tuple[Label, ...], what: str) -> tuple[str, ...]:

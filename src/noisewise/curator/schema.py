@@ -76,4 +76,10 @@ def wrong_type(column: str) -> str:
 
 def wrong_types(columns: Columns) -> str:
     """Said where an engine fails on some column of a table that it holds already."""
-    return wrong_type(next(iter(columns.values()))[0])
+    names = list(dict.fromkeys(repr(column) for column, _ in columns.values()))
+    if len(names) == 1:
+        return wrong_type(next(iter(columns.values()))[0])
+    return (
+        f"one of the columns {', '.join(names)} has a type that holds neither numbers nor text; "
+        "choose another."
+    )

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import final
 
@@ -20,8 +20,11 @@ from noisewise.mechanism.privacy import (
     pure,
     text,
 )
+from noisewise.mechanism.products_sensitivity import LESS
 from noisewise.model.bounds import Bounds, PrivateBounds
 from noisewise.model.families.categorical import Label
+from noisewise.model.families.moments import Moments
+from noisewise.model.families.table import Table
 from noisewise.model.family import Family
 
 Amount = float | str | Decimal
@@ -37,7 +40,7 @@ class Settings:
     setting means. Whether a family can be released with them is for the plan to find.
     """
 
-    column: str
+    column: str | None = None
     family: Family
     epsilon: Amount | None = None
     delta: Amount | None = None
@@ -63,11 +66,13 @@ class Settings:
     def __post_init__(self) -> None:
         self._check_types()
         private = isinstance(self.bounds, PrivateBounds)
-        derived = {
+        derived: dict[str, object] = {
             "bounds_epsilon": self._private_cost(),
             "cost": asked_cost(self.epsilon, self.delta, self.rho),
             "grouping": asked_groups(self.by, self.groups, self.sizes, self.neighbours),
         }
+        if isinstance(self.family, Moments):
+            derived["family"] = replace(self.family, less=float(LESS))
         for name, value in derived.items():
             object.__setattr__(self, name, value)
         if private and self.grouping is not None:
@@ -92,6 +97,7 @@ class Settings:
             raise UnsupportedCombination(
                 "bounds must be Bounds(lower, upper, outside=...) or PrivateBounds(...)."
             )
+        self._check_column()
         k = self.records_per_person
         if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_RECORDS_PER_PERSON:
             raise UnsupportedCombination(
@@ -107,6 +113,26 @@ class Settings:
         for name, value in texts:
             if value is not None and not (isinstance(value, str) and value.isprintable()):
                 raise UnsupportedCombination(f"{name} must be printable text.")
+
+    def _check_column(self) -> None:
+        """Refuse no column, or one beside those that the family names."""
+        if self.family.complete:
+            if self.column is None:
+                raise UnsupportedCombination(
+                    "say which column is released: column= in Python, --column NAME."
+                )
+            return
+        kind = self.family.kind
+        for name, given in (
+            ("column", self.column),
+            ("bounds", self.bounds),
+            ("missing", self.missing),
+        ):
+            if given is not None:
+                raise UnsupportedCombination(
+                    f"a release of {kind} names its columns, each with its bounds or levels; leave "
+                    f"{name}= (--{name}) out."
+                )
 
     def _private_cost(self) -> Decimal | None:
         if not isinstance(self.bounds, PrivateBounds):
@@ -164,4 +190,16 @@ class Settings:
         """What the ledger's history says of the release."""
         groups = self.grouping
         where = "" if groups is None else f" by {groups.by!r} in {len(groups.values)} groups"
-        return f"release of {self.column!r}{where} ({self.family.kind}, {self.unit})"
+        return f"release of {self.what}{where} ({self.family.kind}, {self.unit})"
+
+    @property
+    def what(self) -> str:
+        """The names of what is released."""
+        if isinstance(self.family, Moments | Table):
+            return ", ".join(repr(one.name) for one in self.family.parts)
+        return repr(self.column)
+
+    @property
+    def named(self) -> str:
+        """The same in a sentence."""
+        return f"{'column' if self.family.complete else 'columns'} {self.what}"

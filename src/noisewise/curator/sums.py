@@ -4,23 +4,32 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from pathlib import Path
 from typing import Any, Protocol, final
 
 import duckdb
 import numpy as np
-from duckdb import ColumnExpression, ConstantExpression, Expression, FunctionExpression
+from duckdb import (
+    CaseExpression,
+    ColumnExpression,
+    ConstantExpression,
+    Expression,
+    FunctionExpression,
+)
 
 from noisewise.curator import duckdb_namespace as db
 from noisewise.curator.csvfile import BROKEN_CSV
 from noisewise.curator.database import connect
-from noisewise.curator.reading import Reading
+from noisewise.curator.reading import Key, Reading
 from noisewise.curator.records import open_columns
 from noisewise.curator.schema import Source
 from noisewise.curator.shield import UNREADABLE, shielded
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.lattice import Lattice, Plain, Sums
+from noisewise.mechanism.products import Cells, Products, bin_of, within_edges
+from noisewise.model.columns import Cut
+from noisewise.model.families.table import Table
 from noisewise.model.family import Family
 
 VALUE = ColumnExpression("value")
@@ -59,13 +68,15 @@ class Held:
     """What each label is matched by, where records have labels."""
     groups: tuple[str, ...] | None = None
     """What each group is matched by, where records are in groups."""
+    levels: tuple[tuple[Key, ...], ...] = ()
+    """What each level of each of several columns is matched by; () for one that is a number."""
 
     @classmethod
     def open(cls, records: object, reading: Reading) -> "Held":
-        labels, groups = reading.label_keys(), reading.group_keys()
+        labels, groups, levels = reading.label_keys(), reading.group_keys(), reading.level_keys()
         is_csv = isinstance(records, (str, os.PathLike)) and Path(records).suffix.lower() == ".csv"
         source = open_columns(records, reading.columns)
-        return cls(source, BROKEN_CSV if is_csv else UNREADABLE, labels, groups)
+        return cls(source, BROKEN_CSV if is_csv else UNREADABLE, labels, groups, levels)
 
     def count(self) -> int:
         return int(self._rows(lambda records: records.aggregate([COUNT]))[0][0])
@@ -74,15 +85,15 @@ class Held:
         return lattice.query(self)
 
     def sums_of_integers(self, lattice: Lattice) -> list[Sums]:
-        d = len(lattice.step)
+        d = lattice.width
         totals = [FunctionExpression("sum", ColumnExpression(f"k{j}")) for j in range(d)]
         if self.groups is None:
             ((n, *sums),) = self._rows(
-                lambda records: _integers(records, lattice).aggregate([COUNT, *totals])
+                lambda records: self._integers(records, lattice).aggregate([COUNT, *totals])
             )
             return [(n, [int(total or 0) for total in sums])]  # the sum over no records is NULL
         rows = self._rows(
-            lambda records: _integers(self._listed(records), lattice, GROUP).aggregate(
+            lambda records: self._integers(self._listed(records), lattice, GROUP).aggregate(
                 [GROUP, COUNT, *totals], "belongs"
             )
         )
@@ -126,6 +137,46 @@ class Held:
         )
         return sum(by_bin.values()), [int(by_bin.get(index, 0)) for index in range(bins + 1)]
 
+    def counts_of_cells(self, lattice: Cells) -> list[Sums]:
+        falls, chosen = _cell(lattice.family, self.levels)
+        names = [f"cell{j}" for j in range(len(chosen))]
+        # no cell, or whole: there are no more rows than cells, and one
+        cell = [
+            db.where(falls, part, None).alias(name)
+            for part, name in zip(chosen, names, strict=True)
+        ]
+        kept = [] if self.groups is None else [GROUP]
+        by = ", ".join([*(["belongs"] if kept else []), *names])
+        columns = [ColumnExpression(name) for name in names]
+        rows = self._rows(
+            lambda records: (
+                (self._listed(records) if kept else records)
+                .select(*kept, *cell)
+                .aggregate([*kept, *columns, COUNT], by)
+            )
+        )
+        shape = lattice.family.shape
+        places = [
+            {key: place for place, key in enumerate(keys or range(size))}
+            for size, keys in zip(shape, self.levels, strict=True)
+        ]
+        found = {group: (0, [0] * lattice.width) for group in self.groups or (None,)}
+        for row in rows:
+            group, *parts, number = row if kept else (None, *row)
+            n, counts = found[group]
+            where = [place.get(part, -1) for place, part in zip(places, parts, strict=True)]
+            if min(where) >= 0:
+                counts[int(np.ravel_multi_index(where, shape))] += int(number)
+            found[group] = n + int(number), counts
+        return [found[group] for group in self.groups or (None,)]
+
+    def _integers(
+        self, records: duckdb.DuckDBPyRelation, lattice: Lattice, *kept: Expression
+    ) -> duckdb.DuckDBPyRelation:
+        if isinstance(lattice, Products):
+            return _products(records, lattice, self.levels, *kept)
+        return _integers(records, lattice, *kept)
+
     def _listed(self, records: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
         """The records of the listed groups; the others contribute nothing."""
         assert self.groups is not None
@@ -151,6 +202,47 @@ def _integers(
         return _attempted(records, lattice.fallible, *kept)
     parts = lattice.integers(VALUE, db)
     return records.select(*kept, *[part.alias(f"k{j}") for j, part in enumerate(parts)])
+
+
+def _products(
+    records: duckdb.DuckDBPyRelation,
+    lattice: Products,
+    levels: tuple[tuple[Key, ...], ...],
+    *kept: Expression,
+) -> duckdb.DuckDBPyRelation:
+    """The same of several columns, stage by stage: what is used twice is computed once."""
+    columns: tuple[Expression, ...] = tuple(
+        _level(ColumnExpression(f"value{j}"), keys) if keys else ColumnExpression(f"value{j}")
+        for j, keys in enumerate(levels)
+    )
+    for stage in lattice.stages:
+        records = records.select(*kept, *[one.alias(f"k{j}") for j, one in enumerate(columns)])
+        columns = stage(tuple(ColumnExpression(f"k{j}") for j in range(len(columns))), db)
+    return records.select(*kept, *[one.alias(f"k{j}") for j, one in enumerate(columns)])
+
+
+def _level(value: Expression, keys: tuple[Key, ...]) -> Expression:
+    """The index of a level, as a number; NULL for a value that is none of them."""
+    case = CaseExpression(value == ConstantExpression(keys[0]), ConstantExpression(0.0))
+    for j, key in enumerate(keys[1:], 1):
+        case = case.when(value == ConstantExpression(key), ConstantExpression(float(j)))
+    return case
+
+
+def _cell(
+    family: Table, levels: tuple[tuple[Key, ...], ...]
+) -> tuple[Expression, list[Expression]]:
+    """Whether a record falls in a cell, and which: for each column the level itself, or a bin."""
+    falls, chosen = [], []
+    for j, (one, keys) in enumerate(zip(family.parts, levels, strict=True)):
+        value = ColumnExpression(f"value{j}")
+        if isinstance(one, Cut):
+            falls.append(within_edges(one, value))
+            chosen.append(bin_of(one, value, db))
+        else:
+            falls.append(value.isin(*[ConstantExpression(key) for key in keys]))
+            chosen.append(value)
+    return reduce(and_, falls), chosen
 
 
 def _attempted(

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from numbers import Real
-from typing import Any, ClassVar, Literal, Protocol, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, final
 
 import numpy as np
 
@@ -31,8 +31,14 @@ from noisewise.mechanism.steps import RESOLUTION, lattices_of
 from noisewise.model import families
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
+from noisewise.model.columns import Column
 from noisewise.model.families.categorical import Categorical, Label
+from noisewise.model.families.moments import Moments
+from noisewise.model.families.table import Table
 from noisewise.model.family import Family, StatisticKind
+
+if TYPE_CHECKING:
+    from noisewise.mechanism.products import Cells
 
 Coordinates = Literal["plain", "standardised"]
 """What a released statistic is of: t(x), or (u, u^2) of u = (x - centre)/radius of the bounds."""
@@ -51,6 +57,9 @@ class Records(Protocol):
     def counts_of_labels(self, other: int) -> list[Sums]:
         """How many have each label; those that have none of them count for the one at `other`."""
 
+    def counts_of_cells(self, lattice: "Cells") -> list[Sums]:
+        """How many fall in each cell of a table."""
+
 
 class Lattice(ABC):
     """The integer statistic of one record, d numbers, and what they mean in the release's
@@ -60,6 +69,12 @@ class Lattice(ABC):
     coordinates: ClassVar[Coordinates] = "plain"
     adds_up_to_n: ClassVar[bool] = False
     """Whether the statistics are counts of all records, so that their noisy sum is a noisy n."""
+    counted: ClassVar[bool] = False
+    """Whether the first of a record's integers is 1 if it counts, 0 if not, before its
+    statistics.
+    """
+    tells_n: ClassVar[bool] = True
+    """Whether n, where it is public, stands in the release."""
 
     @property
     @abstractmethod
@@ -84,8 +99,23 @@ class Lattice(ABC):
         return Sensitivity.of_ranges(self.ranges)
 
     @property
+    def room(self) -> Size | None:
+        """What the count of a counted lattice may add to the size of a record, at least."""
+        return None
+
+    @property
+    def width(self) -> int:
+        """How many integers a record has."""
+        return len(self.step) + self.counted
+
+    @property
     def labels(self) -> tuple[Label, ...]:
         """What a record is matched with; () where it is read as a number."""
+        return ()
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Where a record is several columns, all of them; () where it is one."""
         return ()
 
     @property
@@ -306,6 +336,11 @@ def lattice_for(
 
 
 def _of_counts(family: Family, bounds: Bounds | None, missing: float | bool | None) -> Lattice:
+    if isinstance(family, Table):
+        from noisewise.mechanism.products import Cells  # a lattice, as all that this module makes
+
+        _refuse_missing(family, missing)
+        return Cells(family)
     if missing is not None:
         raise UnsupportedCombination(
             f"the {family.kind} family takes other= for missing records, not missing=."
@@ -337,8 +372,24 @@ def _of_sums(family: Family, bounds: Bounds | None, missing: float | bool | None
     return Plain(family, float(lower), float(upper), redact, substitute, steps, low, high)
 
 
+def _of_moments(family: Family, bounds: Bounds | None, missing: float | bool | None) -> Lattice:
+    from noisewise.mechanism.products import Products
+
+    _refuse_missing(family, missing)
+    return Products(cast(Moments, family))
+
+
+def _refuse_missing(family: Family, missing: float | bool | None) -> None:
+    if missing is not None:
+        raise UnsupportedCombination(
+            f"a record of the {family.kind} family that misses a column contributes nothing; leave "
+            "missing= out."
+        )
+
+
 LATTICES: dict[StatisticKind, Callable[[Family, Bounds | None, float | bool | None], Lattice]] = {
     "sums": _of_sums,
     "counts": _of_counts,
+    "moments": _of_moments,
 }
 """What makes the lattice of a family, by the kind of its statistic."""

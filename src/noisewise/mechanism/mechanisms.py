@@ -49,6 +49,10 @@ class Mechanism(ABC):
         """The least whole number whose p-th power is no less."""
 
     @abstractmethod
+    def most_weight(self, power: int) -> int:
+        """The largest whole number whose p-th power is no more."""
+
+    @abstractmethod
     def smallest_scale(self, power: int, amount: Decimal) -> float:
         """The smallest scale, in lattice steps, that OpenDP certifies to cost no more than that."""
 
@@ -80,12 +84,28 @@ class Mechanism(ABC):
         of them leaves a group and enters another, or changes within its own.
         """
         pair = self.power(lattice.sensitivity.pair)
+        record = self.power(lattice.sensitivity.record)
+        if lattice.room is not None:
+            return self._reach_with_count(pair, record, self.power(lattice.room), neighbours)
         if neighbours == "replace_one":
             return 0, pair
-        record = self.power(lattice.sensitivity.record)
         weight = 0 if lattice.adds_up_to_n else self.least_weight(record)
         alone = record + weight**self.order
         return weight, max(pair, 2 * alone) if neighbours == "move" else alone
+
+    def _reach_with_count(
+        self, pair: int, record: int, room: int, neighbours: Relation
+    ) -> tuple[int, int]:
+        """The same where records need not count, and those that do are counted whatever the
+        neighbours: one that counts may be replaced by one that does not.
+
+        The count weighs what it may, and where two records that count lie further apart than one of
+        them from nothing, it fills the gap.
+        """
+        weight = self.most_weight(max(room, pair - record) if neighbours == "replace_one" else room)
+        alone = record + weight**self.order
+        reach = {"replace_one": max(pair, alone), "add_remove": alone, "move": max(pair, 2 * alone)}
+        return weight, reach[neighbours]
 
     @final
     def spent(self, distance: FloatArray, scale: FloatArray) -> FloatArray:
@@ -125,6 +145,9 @@ class LaplaceMechanism(Mechanism):
     def least_weight(self, power: int) -> int:
         return power
 
+    def most_weight(self, power: int) -> int:
+        return power
+
     def smallest_scale(self, power: int, amount: Decimal) -> float:
         start = quotient(power, amount)
         opendp.check_scale(start)
@@ -159,6 +182,9 @@ class GaussianMechanism(Mechanism):
 
     def least_weight(self, power: int) -> int:
         return math.isqrt(power - 1) + 1
+
+    def most_weight(self, power: int) -> int:
+        return math.isqrt(power)
 
     def smallest_scale(self, power: int, amount: Decimal) -> float:
         distance = math.sqrt(power) * opendp.ABOVE

@@ -69,7 +69,10 @@ class Table(Family):
     @property
     def shape(self) -> tuple[int, ...]:
         """How many levels each column has."""
-        return tuple(len(one.levels) for one in self.parts)
+        return tuple(
+            len(one.bins.edges) - 1 if isinstance(one, Cut) else len(one.levels)
+            for one in self.parts
+        )
 
     @property
     def cells(self) -> tuple[tuple[Level, ...], ...]:
