@@ -207,7 +207,7 @@ def test_every_size_and_noise_has_a_posterior(n, scale, rng) -> None:
 
 @pytest.mark.parametrize("absurd", [0.0, 1e6, -1e6])
 def test_moments_that_no_table_has_still_give_a_posterior(absurd, rng) -> None:
-    family, sums, _, y = table(rng, 100)
+    family, sums, _, _ = table(rng, 100)
     statistic = np.full(sums.size, absurd)
     release = observe(family=family, n=100, statistic=statistic, noise=noise.Laplace(2.0))
     found = noisewise.regress(release, "y", ["a", "ward"], draws=500, seed=1)
@@ -249,7 +249,7 @@ def test_what_cannot_be_regressed_says_what_to_type(rng) -> None:
     release = observe(family=family, n=len(y), statistic=sums, noise=noise.Laplace(1.0))
     for words, said in (
         (("height", ["a"]), "it has: y, a, ward, b"),
-        (("ward", ["a"]), "families[.]Table"),
+        (("ward", ["a"]), r"families\.Table"),
         (("y", ["y"]), "leave it out"),
         (("y", ["a", "a"]), "named twice"),
         (("y ~ a", []), "--outcome bp --on age sex"),
@@ -260,7 +260,7 @@ def test_what_cannot_be_regressed_says_what_to_type(rng) -> None:
     few = observe(family=family, n=3, statistic=sums, noise=noise.Laplace(1.0))
     with pytest.raises(NoisewiseError, match="cannot tell"):
         noisewise.regress(few, "y", ["a", "b"])
-    with pytest.raises(NoisewiseError, match="priors[.]Linear"):
+    with pytest.raises(NoisewiseError, match=r"priors\.Linear"):
         noisewise.regress(release, "y", ["a"], prior=priors.Gamma(1, 1))  # type: ignore[arg-type]
     with pytest.raises(NoisewiseError, match="no coefficient here"):
         noisewise.regress(release, "y", ["a"], prior=priors.Linear({"b": 1.0}, 1, 1))

@@ -14,6 +14,10 @@ from noisewise.model.columns import Factor, Number
 from noisewise.model.families.moments import Moments
 
 
+ROUNDING = 16 * np.finfo(float).eps
+"""Of a sum over the records, for each of them: noise is not smaller than that of the floats."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """Some columns of a release, factors first, the responses last. The others play no part."""
@@ -72,6 +76,8 @@ class Asked:
         less = np.where((pairs[:, 0] == pairs[:, 1]) & numeric[pairs[:, 0]], self.family.less, 0.0)
         y = np.array([one.statistic for one in releases])
         scale = np.array([one.noise.scales for one in releases])
+        sizes = np.array([abs(one.count.value) if one.count else one.n or 0 for one in releases])
+        scale = np.maximum(scale, ROUNDING * sizes[:, None])
         first, sums = releases[0], self.positions
         counts = [one.count for one in releases if one.count is not None]
         count = count_scale = None
