@@ -775,3 +775,31 @@ def test_points_of_a_margin_that_are_one_float_cost_nothing() -> None:
     posterior = noisewise.infer(release, prior)
     assert posterior.method == "exact"
     assert np.isfinite([posterior.mean("mean"), posterior.sd("mean")]).all()
+
+
+@pytest.mark.parametrize(
+    ("n", "y", "bounds", "mean"),
+    [
+        (1000, (-97.10500144958496, 70.47120094299316), Bounds(-5, 5, outside="redact"), -0.487),
+        (
+            10**6,
+            (-241680.98941230774, 184337.92895126343),
+            Bounds(-2, 3, outside="redact"),
+            -0.191,
+        ),
+    ],
+)
+def test_a_sharp_peak_keeps_its_box_beside_a_vague_one(n, y, bounds, mean) -> None:
+    """The vague peak's width is no more than a guess: a box of that size held both peaks and
+    resolved neither, or stood alone. The truth was the sharp one.
+    """
+    release = observe(
+        family=families.Normal(),
+        n=n,
+        statistic=y,
+        noise=noise.DiscreteLaplace(4.5 if n == 1000 else 2.25, 2.0**-19),
+        bounds=bounds,
+        coordinates="standardised",
+    )
+    posterior = noisewise.infer(release, priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0))
+    assert posterior.cdf("mean", mean + 0.2) - posterior.cdf("mean", mean - 0.2) > 0.05

@@ -13,7 +13,6 @@ from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.columns import Factor, Number
 from noisewise.model.families.moments import Moments
 
-
 ROUNDING = 16 * np.finfo(float).eps
 """Of a sum over the records, for each of them: noise is not smaller than that of the floats."""
 

@@ -31,6 +31,12 @@ NEGLIGIBLE, LIGHT = 40.0, 9.0
 """A sharp peak of e^-40 of the mass of another is left out, and a wide one of e^-9."""
 PATCH = 9.0
 """Beyond 9 widths a normal peak is e^-40 of its height."""
+REACH = np.array([1.0, 3.0])
+"""A box that begins wider would meet every other peak and resolve none; it may grow."""
+MOST_CELLS = 300.0
+"""Peaks that meet share a box if their narrowest part goes in it so often, about as often as the
+finest grid resolves.
+"""
 HOT, GROWN = 8.0, 0.6
 """A box grows by this share on a side at which the density is not yet e^-8 of its peak."""
 LADDER = np.array([0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
@@ -79,24 +85,43 @@ def _with(first: FloatArray, peaks: Sequence[Peak], axis: int) -> FloatArray:
 
 def _patches(peaks: Sequence[Peak]) -> list[tuple[FloatArray, FloatArray, float]]:
     """The boxes of peaks, of those together that meet, and in how many cells the narrowest part
-    of each goes. None if the heaviest peak is wide: then one box holds everything.
+    of each goes. None if no peak is sharp: then one box holds everything.
     """
-    if not peaks or not _sharp(max(peaks, key=lambda peak: peak.log_mass)):
+    if not any(_sharp(peak) and peak.log_mass >= -NEGLIGIBLE for peak in peaks):
         return []
     kept = [peak for peak in peaks if peak.log_mass >= -(NEGLIGIBLE if _sharp(peak) else LIGHT)]
     groups: list[tuple[FloatArray, list[Peak]]] = []
     for peak in kept:
         hull, members = _hull(peak), [peak]
         while True:
-            met = [group for group in groups if overlap(hull, group[0])]
-            if not met:
+            met = next((group for group in groups if _join(hull, members, *group)), None)
+            if met is None:
                 break
-            groups = [group for group in groups if not overlap(hull, group[0])]
-            every = np.stack([hull, *(other for other, _ in met)])
-            hull = np.stack([every[:, :, 0].min(axis=0), every[:, :, 1].max(axis=0)], axis=1)
-            members = [*members, *(one for _, own in met for one in own)]
+            groups = [group for group in groups if group is not met]
+            hull, members = _joined(hull, met[0]), [*members, *met[1]]
         groups.append((hull, members))
     return [_around(hull, members) for hull, members in groups]
+
+
+def _join(hull: FloatArray, members: list[Peak], other: FloatArray, others: list[Peak]) -> bool:
+    """Whether two boxes meet, and one grid resolves both: a box that is drawn closer later may not
+    meet the other any more.
+    """
+    if not overlap(hull, other):
+        return False
+    return _cells(_joined(hull, other), [*members, *others]) <= MOST_CELLS
+
+
+def _joined(hull: FloatArray, other: FloatArray) -> FloatArray:
+    return np.stack(
+        [np.minimum(hull[:, 0], other[:, 0]), np.maximum(hull[:, 1], other[:, 1])], axis=1
+    )
+
+
+def _cells(hull: FloatArray, members: Sequence[Peak]) -> float:
+    """In how many cells the narrowest part goes."""
+    narrow = np.min([peak.widths for peak in members], axis=0)
+    return float((np.diff(hull)[:, 0] / narrow).max() * 2)
 
 
 def _sharp(peak: Peak) -> bool:
@@ -105,7 +130,7 @@ def _sharp(peak: Peak) -> bool:
 
 def _hull(peak: Peak) -> FloatArray:
     """The rectangle that holds a peak, ((low, high) of psi1 and of psi2)."""
-    half = PATCH * peak.widths
+    half = np.minimum(PATCH * peak.widths, REACH)
     hull = np.stack([peak.psi - half, peak.psi + half], axis=1)
     hull[1] = np.clip(hull[1], *PSI2)
     return np.asarray(hull)
@@ -116,8 +141,7 @@ def _around(hull: FloatArray, members: Sequence[Peak]) -> tuple[FloatArray, Floa
     inner = np.zeros((2, 4))
     if len(members) > 1:
         inner[:, 0] = hull[0]
-        narrow = np.min([peak.widths for peak in members], axis=0)
-        return hull[1], inner, float((np.diff(hull)[:, 0] / narrow).max() * 2)
+        return hull[1], inner, _cells(hull, members)
     covariance = members[0].covariance
     lean = covariance[0, 1] / covariance[1, 1]
     left = max(covariance[0, 0] - lean * covariance[0, 1], 1e-6 * covariance[0, 0])
