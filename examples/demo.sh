@@ -17,3 +17,8 @@ say noisewise ledger show demo/budget.db
 say noisewise infer demo/wait.release.json --prior "gamma(shape=2, rate=20)" --out demo/wait.posterior.nc --plot demo/wait.svg
 say noisewise infer demo/wait.release.json --prior "gamma(shape=2, rate=20)" --method naive
 say python examples/compare.py demo/wait.release.json demo/compare.svg
+say noisewise ledger set-limit demo/budget.db --dataset patients-2026 --epsilon 2
+say noisewise release examples/patients.csv --moments bp:60:220 age:0:100 sex:f,m smoker:no,yes --epsilon 2 \
+    --ledger demo/budget.db --dataset patients-2026 --out demo/bp.release.json
+say noisewise regress demo/bp.release.json --outcome bp --on age sex smoker --plot demo/bp.svg
+say python examples/regression.py demo/bp.release.json demo/regression.svg

@@ -1,5 +1,5 @@
-"""Writes patients.csv: 2000 invented patients with their age, sex, ward, smoking and blood pressure; about 3 % of the
-blood pressures are missing. Run: python examples/make_patients.py
+"""Make the example table of several columns: 2000 invented patients, about 3 % of them without a
+blood pressure. Run: python examples/make_patients.py
 """
 
 from pathlib import Path

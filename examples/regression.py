@@ -1,5 +1,7 @@
-"""Beside the posterior of a regression: least squares on the noisy moments, which ignores the noise, and least squares on
-the records themselves, which nobody outside may see. Run: python examples/regression.py RELEASE PICTURE
+"""A regression three times: the posterior; least squares on the noisy moments, which ignores the
+noise; and least squares on the records, which nobody outside may see.
+
+Run: python examples/regression.py RELEASE PICTURE
 """
 
 import sys
@@ -67,6 +69,6 @@ for j, name in enumerate(posterior.family.coefficients):
         cells.append(
             f"{beta[j]:.3g} ({beta[j] - 1.645 * se[j]:.3g} to {beta[j] + 1.645 * se[j]:.3g})"
         )
-    print(f"{name:12s}{cells[0]:>26s}{cells[1]:>32s}{cells[2]:>28s}")
+    print(f"{name:12s}" + "".join(f"{cell:>30s}" for cell in cells))
 posterior.plot().savefig(picture)
 print(f"wrote {picture}")
