@@ -59,9 +59,8 @@ design = np.column_stack(
 outcome = table["bp"].to_numpy(dtype=float)
 true, true_se = least_squares(design.T @ design, design.T @ outcome, outcome @ outcome, len(table))
 
-print(
-    f"{'':12s}{'posterior, 90 %':>26s}{'noisy moments taken for true':>32s}{'the records themselves':>28s}"
-)
+heads = ("posterior, 90 %", "noisy moments taken for true", "the records themselves")
+print(" " * 12 + "".join(f"{head:>30s}" for head in heads))
 for j, name in enumerate(posterior.family.coefficients):
     low, high = posterior.interval(name, 0.9)
     cells = [f"{posterior.mean(name):.3g} ({low:.3g} to {high:.3g})"]
