@@ -17,10 +17,11 @@ from noisewise.model import autodiff, quadrature
 every_family = pytest.mark.parametrize("case", CASES, ids=name)
 
 
-def test_every_registered_family_has_a_case() -> None:
+def test_every_registered_family_of_one_column_has_a_case() -> None:
+    several = {families.Moments.kind, families.Table.kind}
     built_in = {
         kind for kind, make in families.REGISTRY.items() if make.__module__.startswith("noisewise.")
-    }
+    } - several
     assert built_in == {case.family.kind for case in CASES}
 
 
