@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from noisewise.inference.certificate import Certificate
+from noisewise.inference.chains import Chains
 from noisewise.inference.columns import hamiltonian
 from noisewise.inference.columns.models import Model
 from noisewise.inference.columns.target import Point, Target
 from noisewise.inference.methods import diagnostics
-from noisewise.inference.solution import Solution
 from noisewise.model.arrays import FloatArray
 
 NAME = "hamiltonian"
@@ -31,37 +31,13 @@ Progress = Callable[[float], None]
 
 
 @dataclass(frozen=True)
-class Draws(Solution):
-    """Draws of every parameter, (steps, chains, size) each, and what the method says of them."""
+class Draws(Chains):
+    """Draws, and what the method says of them."""
 
-    values: list[FloatArray]
     reason: str
     cautions: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     kept: tuple[float, float] | None = None
-
-    def _of(self, parameter: int) -> FloatArray:
-        values = self.values[parameter]
-        return values.reshape(-1, values.shape[2])
-
-    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        flat = self._of(parameter)
-        return flat.mean(axis=0), flat.std(axis=0)
-
-    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
-        return np.asarray(np.quantile(self._of(parameter), q, axis=0))
-
-    def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
-        return np.asarray((self._of(parameter) <= x[..., None, :]).mean(axis=-2))
-
-    def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
-        total = self.values[0].shape[0] * self.values[0].shape[1]
-        if size <= total:
-            rows = np.floor(np.arange(size) * total / size).astype(np.int64)
-        else:
-            rows = rng.integers(total, size=size)
-        chosen = [self._of(j)[rows] for j in range(len(self.values))]
-        return [values[:, 0] if values.shape[1] == 1 else values for values in chosen]
 
     def certificate(self) -> Certificate:
         found = diagnostics.of(np.concatenate(self.values, axis=2))

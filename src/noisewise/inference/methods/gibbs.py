@@ -7,12 +7,12 @@ import numpy as np
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.certificate import Certificate
+from noisewise.inference.chains import Chains
 from noisewise.inference.methods import diagnostics, gibbs_sampler
 from noisewise.inference.methods.base import Method, Request
 from noisewise.inference.problem import Problem
 from noisewise.inference.solution import Solution
 from noisewise.inference.surprise import predictive_tail
-from noisewise.model.arrays import FloatArray
 
 LEAST_STEPS = 5000
 """Of each chain after burn-in, however few draws are asked for: quantiles need them."""
@@ -62,46 +62,20 @@ class Gibbs(Method):
         )
         printed = request.variant != "joint"
         reason = "the paper's algorithm as printed" if printed else request.reason
-        return Chains(own, found, self.name, reason)
+        ends = np.cumsum([parameter.size for parameter in own.family.parameters])[:-1]
+        return Sampled(np.split(found, ends, axis=2), own, self.name, reason)
 
 
 @dataclass(frozen=True)
-class Chains(Solution):
-    """Draws of a sampler, (steps, chains, p); a parameter of k numbers takes k columns."""
+class Sampled(Chains):
+    """What a sampler left."""
 
     problem: Problem
-    chains: FloatArray
     method: str
     reason: str
 
-    def _columns(self, parameter: int) -> FloatArray:
-        sizes = [p.size for p in self.problem.family.parameters]
-        start = sum(sizes[:parameter])
-        return self.chains[:, :, start : start + sizes[parameter]].reshape(-1, sizes[parameter])
-
-    def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        values = self._columns(parameter)
-        return values.mean(axis=0), values.std(axis=0)
-
-    def quantile(self, parameter: int, q: FloatArray) -> FloatArray:
-        return np.asarray(np.quantile(self._columns(parameter), q, axis=0))
-
-    def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
-        return np.asarray((self._columns(parameter) <= x[..., None, :]).mean(axis=-2))
-
-    def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
-        total = self.chains.shape[0] * self.chains.shape[1]
-        if size <= total:
-            rows = np.floor(np.arange(size) * total / size).astype(np.int64)
-        else:
-            rows = rng.integers(total, size=size)
-        parameters = self.problem.family.parameters
-        columns = [self._columns(j)[rows] for j in range(len(parameters))]
-        pairs = zip(columns, parameters, strict=True)
-        return [values[:, 0] if p.size == 1 else values for values, p in pairs]
-
     def certificate(self) -> Certificate:
-        found = diagnostics.of(self.chains)
+        found = diagnostics.of(np.concatenate(self.values, axis=2))
         return Certificate(
             self.method,
             self.reason,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.model.arrays import FloatArray, Namespace
+from noisewise.model.arrays import Namespace
 from noisewise.model.bounds import Bounds
 from noisewise.model.columns import Cut, Factor, Given, Level, Number, columns_of
 from noisewise.model.family import Family, Parameter, StatisticKind
@@ -112,13 +112,6 @@ class Table(Family):
         each cell would make every margin look even.
         """
         return Dirichlet([max(self.shape) / self.dimension] * self.dimension)
-
-    def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
-        edges = np.cumsum(theta, axis=1)[:, :-1]
-        uniform = rng.random((len(theta), n))
-        return np.stack(
-            [np.searchsorted(e, u, side="right") for e, u in zip(edges, uniform, strict=True)]
-        ).astype(float)
 
     def check_bounds(self, bounds: Bounds | None) -> None:
         if bounds is not None:
