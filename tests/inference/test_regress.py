@@ -300,3 +300,14 @@ def test_simulated_covariates_follow_their_prior(rng) -> None:
     for j, k in ((0, 1), (1, 2)):
         r = np.array([c[j, k] for _, c in drawn]) / sd[:, j] / sd[:, k]
         assert stats.kstest((r + 1) / 2, stats.beta(1.5, 1.5).cdf).pvalue > 1e-4
+
+
+def test_a_group_of_too_few_records_leaves_the_others_theirs(rng) -> None:
+    family, sums, _, y = table(rng)
+    few, enough = (
+        observe(family=family, n=n, statistic=sums, noise=noise.Laplace(3.0)) for n in (2, len(y))
+    )
+    found = noisewise.regress_many([few, enough], "y", ["a"], draws=500, seed=1)
+    assert found[0].method == "none"
+    assert "cannot tell" in found[0].certificate.sentence
+    assert np.isfinite(found[1].mean("a"))

@@ -15,6 +15,7 @@ from noisewise.inference.columns.asked import Asked, alike
 from noisewise.inference.columns.cautions import records_kept, regression_cautions
 from noisewise.inference.columns.models import Regression
 from noisewise.inference.columns.target import Target
+from noisewise.inference.methods.base import Unsolved
 from noisewise.inference.posterior import Posterior, Summary
 from noisewise.inference.posteriors import Posteriors
 from noisewise.inference.streams import Streams
@@ -202,9 +203,19 @@ def regress_many(
     chosen = _prior(prior)
     streams = Streams(seed, [[one] for one in releases])
     groups: dict[Any, list[int]] = {}
-    for position, one in enumerate(releases):
-        groups.setdefault(alike(one), []).append(position)
     out: dict[int, RegressionPosterior] = {}
+    for position, one in enumerate(releases):
+        many = len(models[position].coefficients) + 1
+        if one.n is None or one.n > many + 1:
+            groups.setdefault(alike(one), []).append(position)
+            continue
+        why = f"{one.n} records cannot tell {many} coefficients; regress on fewer columns"
+        none = Unsolved(models[position], why)
+        out[position] = RegressionPosterior(
+            models[position], none, "none", draws, partial(streams.of, position)
+        )
+    if len(out) == len(releases):
+        raise UnsupportedCombination(f"{out[0].certificate.reason}.")
     done = 0
     for members in groups.values():
 
@@ -246,11 +257,6 @@ def _solved(
     )
     sds = np.array([named[name] for name in ("intercept", *asked.names[:-1])])
     regression = Regression(sds, float(prior.shape), float(prior.scale))
-    for one in releases:
-        if one.n is not None and one.n <= len(sds) + 1:
-            raise UnsupportedCombination(
-                f"{one.n} records cannot tell {len(sds)} coefficients; regress on fewer columns."
-            )
     target = Target(asked.cone, regression, asked.data(releases))
     generators = [streams.sampler(g) for g in range(len(releases))]
     out = []

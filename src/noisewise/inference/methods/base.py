@@ -12,7 +12,7 @@ from noisewise.inference.certificate import Certificate
 from noisewise.inference.problem import Problem
 from noisewise.inference.solution import Solution
 from noisewise.model.arrays import FloatArray
-from noisewise.model.family import Family
+from noisewise.model.family import Parametric
 
 Progress = Callable[[float], None]
 
@@ -65,7 +65,7 @@ class Method(ABC):
 class Unsolved(Solution):
     """A group for which no method gives an answer, among others that have one."""
 
-    family: Family
+    family: Parametric
     why: str
 
     def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
