@@ -311,3 +311,6 @@ def test_a_group_of_too_few_records_leaves_the_others_theirs(rng) -> None:
     assert found[0].method == "none"
     assert "cannot tell" in found[0].certificate.sentence
     assert np.isfinite(found[1].mean("a"))
+    joint = noisewise.infer_many([few, enough], "weak", draws=500, seed=1)
+    assert joint[0].method == "none"
+    assert np.isfinite(joint[1].mean("mean")).all()

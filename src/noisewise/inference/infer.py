@@ -177,9 +177,16 @@ def _infer_moments(
         raise UnsupportedCombination("n_prior is for one column; leave it out here.")
     streams = Streams(seed, [[one] for one in releases])
     together: dict[Any, list[int]] = {}
-    for position, one in enumerate(releases):
-        together.setdefault(alike(one), []).append(position)
     out: dict[int, Posterior] = {}
+    for position, one in enumerate(releases):
+        why = joint.too_few(one)
+        if why is None:
+            together.setdefault(alike(one), []).append(position)
+            continue
+        if len(releases) == 1:
+            raise UnsupportedCombination(f"{why}.")
+        seeds, none = partial(streams.of, position), Unsolved(one.family, why)
+        out[position] = Posterior(one.family, none, "none", draws, seeds)
     for members in together.values():
         done = len(out)
 

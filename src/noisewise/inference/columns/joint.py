@@ -44,6 +44,14 @@ def prior_for(prior: object, family: Moments) -> NormalInverseWishart:
     return prior
 
 
+def too_few(release: Release) -> str | None:
+    """Why a release has too few records for its columns, if it has."""
+    q = len(cast(Moments, release.family).numeric)
+    if q == 0 or release.n is None or release.n > q + 1:
+        return None
+    return f"{release.n} records cannot tell how {q} columns vary together; release fewer columns"
+
+
 def solutions(
     releases: Sequence[Release],
     prior: object,
@@ -98,12 +106,6 @@ def _found(
         )
     asked = Asked.of(family, [], family.numeric)
     mean, scale = prior.of(len(family.numeric))
-    for one in releases:
-        if one.n is not None and one.n <= len(family.numeric) + 1:
-            raise UnsupportedCombination(
-                f"{one.n} records cannot tell how {len(family.numeric)} columns vary together; "
-                "release fewer columns."
-            )
     model = JointNormal(mean, float(prior.strength), float(prior.degrees), scale)
     return solve.run(Target(asked.cone, model, asked.data(releases)), generators, draws, tick)
 
