@@ -284,7 +284,8 @@ def test_gibbs_draws_the_variance_of_the_noise(miss, rng) -> None:
     suite's false-alarm rate.
     """
     scale, size = 2.0, 100_000
-    sigma2 = LAPLACE.mixing_variance(rng, np.full(size, miss), np.full(size, scale))
+    random = rng.standard_normal(size), rng.random(size)
+    sigma2 = LAPLACE.mixing_variance(np.full(size, miss), np.full(size, scale), *random)
     mean, shape = 1 / (scale * miss), 1 / scale**2
     assert (
         stats.kstest(1 / sigma2, stats.invgauss(mu=mean / shape, scale=shape).cdf).pvalue

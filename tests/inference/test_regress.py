@@ -134,6 +134,63 @@ def test_with_nothing_but_noise_it_is_the_prior_within_the_box(rng) -> None:
     assert "mostly prior" in posterior.certificate.sentence
 
 
+def halves(rng, scales):
+    """One table released as a whole and as two parts, with noise of these scales."""
+    family, sums, x, y = table(rng)
+    z = [y, *x[:, 1:].T]
+    first = np.array([one[:150].sum() for one in family.statistic(z)])
+    law = noise.Laplace(scales[0])
+    whole = observe(family=family, n=400, statistic=sums, noise=law)
+    parts = [
+        observe(family=family, n=n, statistic=own, noise=noise.Laplace(scale))
+        for n, own, scale in ((150, first, scales[0]), (250, sums - first, scales[1]))
+    ]
+    return whole, parts
+
+
+def test_parts_without_noise_are_the_whole(rng) -> None:
+    whole, parts = halves(rng, (1e-3, 1e-3))
+    alone = noisewise.regress(whole, "y", ["a", "ward"], seed=1)
+    both = noisewise.regress(parts, "y", ["a", "ward"], seed=2)
+    for name in alone.names:
+        assert both.mean(name) == pytest.approx(alone.mean(name), abs=0.12 * alone.sd(name))
+        assert both.sd(name) == pytest.approx(alone.sd(name), rel=0.1)
+    assert "taken to be of different records" in both.certificate.assumptions[-1]
+    one, two = (noisewise.infer(given, "weak", seed=3) for given in (whole, parts))
+    for name in one.names:
+        assert two.mean(name) == pytest.approx(one.mean(name), abs=0.12 * one.sd(name).max())
+        assert two.sd(name) == pytest.approx(one.sd(name), rel=0.1)
+
+
+def test_a_hopeless_release_takes_nothing_from_a_good_one(rng) -> None:
+    """Adding up their sums would: the noise of the worst would drown the other."""
+    _, parts = halves(rng, (3.0, 1e5))
+    alone = noisewise.regress(parts[0], "y", ["a"], seed=1)
+    both = noisewise.regress(parts, "y", ["a"], seed=2)
+    for name in ("intercept", "a", "sigma"):
+        assert both.mean(name) == pytest.approx(alone.mean(name), abs=0.2 * alone.sd(name))
+        assert both.sd(name) == pytest.approx(alone.sd(name), rel=0.15)
+
+
+def test_releases_of_the_same_records_do_not_combine(rng) -> None:
+    family, sums, _, y = table(rng)
+    pair = [
+        observe(family=family, n=len(y), statistic=sums + k, noise=noise.Laplace(1.0), dataset="d")
+        for k in range(2)
+    ]
+    for ask in (
+        lambda: noisewise.regress(pair, "y", ["a"]),
+        lambda: noisewise.infer(pair, "weak"),
+    ):
+        with pytest.raises(NoisewiseError, match="the same records"):
+            ask()
+    counted = Release(
+        family, len(y), tuple(sums), pair[0].noise, count=NoisyCount(390.0, noise.Laplace(1.0))
+    )
+    with pytest.raises(NoisewiseError, match="either kind"):
+        noisewise.regress([counted, pair[0]], "y", ["a"])
+
+
 def test_a_sharp_count_is_a_public_number_and_a_vague_one_is_less(rng) -> None:
     family, sums, _, y = table(rng)
     y_noisy, n = sums + rng.laplace(0, 5, sums.size), len(y)

@@ -14,7 +14,6 @@ from noisewise.cli.several import SeveralCommand
 from noisewise.cli.targets import check_targets, csv_text, on_screen, whole, write_table
 
 if TYPE_CHECKING:
-    from noisewise.artifact import Release
     from noisewise.inference.regress import RegressionPosterior
 
 PRIOR_HELP = "The prior, such as 'linear(sd=1, shape=1, scale=0.25)', in standardised coordinates."
@@ -28,9 +27,10 @@ class RegressCommand(SeveralCommand):
 
 def regress(
     releases: Annotated[
-        Path,
+        list[Path],
         typer.Argument(
-            help="A release of --moments; or a .jsonl file or folder of many groups.",
+            help="A release of --moments; several of different records, which are combined; or a "
+            ".jsonl file or folder of many groups, each with coefficients of its own.",
             show_default=False,
         ),
     ],
@@ -67,23 +67,43 @@ def regress(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """The linear regression of one released column on others, in the columns' own units."""
-    many = releases.is_dir() or releases.suffix == ".jsonl"
+    many = any(one.is_dir() or one.suffix == ".jsonl" for one in releases)
     check_targets(out, plot, many)
 
     from noisewise.artifact import load, load_many
-    from noisewise.inference.regress import regress_many
+    from noisewise.inference import regress as model
 
+    if many and len(releases) > 1:
+        raise typer.BadParameter("give one .jsonl file or folder, or release files, not both.")
     if many and at:
-        raise typer.BadParameter("--at predicts from one release; give one file.")
-    found = load_many(releases) if many else [load(releases)]
+        raise typer.BadParameter("--at predicts from one regression; give release files.")
     with progress("regressing") as report:
-        made = regress_many(
-            found, outcome, on or [], prior=prior, draws=draws, seed=seed, progress=report
-        )
+        if many:
+            groups = model.regress_many(
+                load_many(releases[0]),
+                outcome,
+                on or [],
+                prior=prior,
+                draws=draws,
+                seed=seed,
+                progress=report,
+            )
+        else:
+            found = model.regress(
+                [load(one) for one in releases],
+                outcome,
+                on or [],
+                prior=prior,
+                draws=draws,
+                seed=seed,
+                progress=report,
+            )
     if many:
-        _many(made.table(), out, as_json)
+        _many(groups.table(), out, as_json)
         return
-    _one(found[0], made[0], at or [], out, plot, as_json)
+    if len(releases) > 1:
+        say(f"{len(releases)} releases of different records, combined.", aside=as_json)
+    _one(found, at or [], out, plot, as_json)
 
 
 def _many(table: list[dict[str, Any]], out: Path | None, as_json: bool) -> None:
@@ -98,7 +118,6 @@ def _many(table: list[dict[str, Any]], out: Path | None, as_json: bool) -> None:
 
 
 def _one(
-    release: "Release",
     posterior: "RegressionPosterior",
     at: list[str],
     out: Path | None,

@@ -17,6 +17,7 @@ from noisewise.inference.problem import Problem, check_n_prior, check_prior, pri
 from noisewise.inference.solver import Solver
 from noisewise.inference.streams import Streams
 from noisewise.inference.table import TablePosterior
+from noisewise.inference.together import assumptions, check_spends, check_together
 from noisewise.model.families.moments import Moments
 from noisewise.model.families.table import Table
 from noisewise.model.family import Family
@@ -52,19 +53,15 @@ def infer(
     releases = [release] if isinstance(release, Release) else list(release)
     _check_request(releases, method, draws)
     if any(one.family.statistic_kind == "moments" for one in releases):
-        if len(releases) > 1:
-            raise UnsupportedCombination(
-                "several releases of moments do not combine yet; infer from each by itself "
-                "(infer_many, or --each)."
-            )
-        return _infer_moments(releases, prior, method, draws, seed, n_prior, progress)[0]
-    _check_together(releases)
+        check_together(releases)
+        return _infer_moments([releases], prior, method, draws, seed, n_prior, progress)[0]
+    check_together(releases)
     own = prior_for(releases[0], prior)
     check_prior(releases[0].family, own)
     of_n = check_n_prior(releases, n_prior)
     problem = Problem(releases[0].family, (own,), tuple(gather([one], of_n) for one in releases))
     streams = Streams(seed, [releases])
-    request = Request("", draws, variant, chains, streams.sampler, progress, _assumptions(releases))
+    request = Request("", draws, variant, chains, streams.sampler, progress, assumptions(releases))
     solver = Solver(problem, method, request)
     ((name, solution),) = solver.solve()
     if isinstance(solution, Unsolved):
@@ -101,7 +98,8 @@ def infer_many(
     releases = list(releases)
     _check_request(releases, method, draws)
     if any(one.family.statistic_kind == "moments" for one in releases):
-        return _infer_moments(releases, prior, method, draws, seed, n_prior, progress)
+        groups = [[one] for one in releases]
+        return _infer_moments(groups, prior, method, draws, seed, n_prior, progress)
     priors = _priors(releases, prior)
     for one, own in zip(
         releases, priors if len(priors) > 1 else priors * len(releases), strict=True
@@ -154,7 +152,7 @@ def prior_of(release: Release, prior: str) -> Any:
 
 
 def _infer_moments(
-    releases: list[Release],
+    groups: list[list[Release]],
     prior: object,
     method: str,
     draws: int,
@@ -162,11 +160,13 @@ def _infer_moments(
     n_prior: object,
     progress: Progress | None,
 ) -> Posteriors:
-    """Of several columns: means, sds, correlations and shares, groups alike in one batch."""
+    """Of several columns: means, sds, correlations and shares, groups alike in one batch. A group
+    is one release, or several of different records.
+    """
     from noisewise.inference.columns import joint, solve
     from noisewise.inference.columns.asked import alike
 
-    if not all(one.family.statistic_kind == "moments" for one in releases):
+    if not all(one.family.statistic_kind == "moments" for group in groups for one in group):
         raise UnsupportedCombination(
             "releases of one column and of several do not go together; infer from each kind by "
             "itself."
@@ -175,31 +175,31 @@ def _infer_moments(
         raise UnsupportedCombination("several columns have one method; leave method out.")
     if n_prior is not None:
         raise UnsupportedCombination("n_prior is for one column; leave it out here.")
-    streams = Streams(seed, [[one] for one in releases])
+    streams = Streams(seed, groups)
     together: dict[Any, list[int]] = {}
     out: dict[int, Posterior] = {}
-    for position, one in enumerate(releases):
-        why = joint.too_few(one)
+    for position, group in enumerate(groups):
+        why = joint.refusal(group)
         if why is None:
-            together.setdefault(alike(one), []).append(position)
+            together.setdefault(alike(group), []).append(position)
             continue
-        if len(releases) == 1:
+        if len(groups) == 1:
             raise UnsupportedCombination(f"{why}.")
-        seeds, none = partial(streams.of, position), Unsolved(one.family, why)
-        out[position] = Posterior(one.family, none, "none", draws, seeds)
+        seeds, none = partial(streams.of, position), Unsolved(group[0].family, why)
+        out[position] = Posterior(group[0].family, none, "none", draws, seeds)
     for members in together.values():
         done = len(out)
 
         def tick(share: float, done: int = done, size: int = len(members)) -> None:
             if progress is not None:
-                progress((done + share * size) / len(releases))
+                progress((done + share * size) / len(groups))
 
-        own = [releases[i] for i in members]
+        own = [groups[i] for i in members]
         found = joint.solutions(own, prior, draws, streams.at(members), tick)
         for i, solution in zip(members, found, strict=True):
             seeds = partial(streams.of, i)
-            out[i] = Posterior(releases[i].family, solution, solve.NAME, draws, seeds)
-    return Posteriors([out[i] for i in range(len(releases))], releases)
+            out[i] = Posterior(groups[i][0].family, solution, solve.NAME, draws, seeds)
+    return Posteriors([out[i] for i in range(len(groups))], [group[0] for group in groups])
 
 
 def _priors(
@@ -232,57 +232,4 @@ def _check_request(releases: Sequence[Release], method: str, draws: int) -> None
             raise UnsupportedCombination(
                 f"release must be a noisewise release, got {type(one).__name__}; load() reads one."
             )
-    spends = [
-        (one.privacy.spend, one.group)
-        for one in releases
-        if one.privacy is not None and one.privacy.spend is not None
-    ]
-    if len(set(spends)) < len(spends):
-        raise UnsupportedCombination(
-            "a release is given twice (one spend id stands in two of them); leave one out."
-        )
-
-
-def _check_together(releases: Sequence[Release]) -> None:
-    """Refuse releases that cannot be combined: of different families, or of the same records."""
-    if any(one.family != releases[0].family for one in releases):
-        kinds = ", ".join(sorted({one.family.kind for one in releases}))
-        raise UnsupportedCombination(
-            f"the releases are of different families ({kinds}); infer from each by itself."
-        )
-    for position, one in enumerate(releases):
-        if one in releases[:position]:
-            raise UnsupportedCombination(
-                "a release is given twice; it would count twice. Leave one out."
-            )
-    known = [one for one in releases if one.dataset is not None]
-    twice = next(
-        (
-            a.dataset
-            for i, a in enumerate(known)
-            for b in known[:i]
-            if a.dataset == b.dataset and not _disjoint(a, b)
-        ),
-        None,
-    )
-    if twice is not None:
-        raise UnsupportedCombination(
-            f"two releases are of one dataset, {twice!r}: the same records are no independent "
-            "observations. Infer from one of them."
-        )
-
-
-def _disjoint(a: Release, b: Release) -> bool:
-    """Whether they are different groups of one table, which share no record."""
-    return (
-        a.group is not None
-        and b.group is not None
-        and a.group[0] == b.group[0]
-        and a.group[1] != b.group[1]
-    )
-
-
-def _assumptions(releases: Sequence[Release]) -> tuple[str, ...]:
-    if len(releases) > 1 and any(one.dataset is None for one in releases):
-        return ("releases without a dataset are taken to be of different records",)
-    return ()
+    check_spends(releases)

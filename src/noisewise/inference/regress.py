@@ -11,14 +11,15 @@ from scipy import special
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.columns import solve
-from noisewise.inference.columns.asked import Asked, alike
+from noisewise.inference.columns.asked import Asked, alike, strange
 from noisewise.inference.columns.cautions import records_kept, regression_cautions
-from noisewise.inference.columns.models import Regression
+from noisewise.inference.columns.regression import Regression
 from noisewise.inference.columns.target import Target
 from noisewise.inference.methods.base import Unsolved
 from noisewise.inference.posterior import Posterior, Summary
 from noisewise.inference.posteriors import Posteriors
 from noisewise.inference.streams import Streams
+from noisewise.inference.together import assumptions, check_spends, check_together
 from noisewise.model import notation
 from noisewise.model.arrays import FloatArray
 from noisewise.model.column_priors import Linear
@@ -163,7 +164,7 @@ def _numbers(column: Number | Factor, value: Any) -> list[tuple[str, float]]:
 
 
 def regress(
-    release: Release,
+    release: Release | Sequence[Release],
     outcome: str,
     on: Sequence[str],
     *,
@@ -172,15 +173,18 @@ def regress(
     seed: int | None = None,
     progress: solve.Progress | None = None,
 ) -> RegressionPosterior:
-    """The linear regression of one released column on others, from a release of families.Moments.
+    """The linear regression of one released column on others, from a release of families.Moments,
+    or from several releases of different records, which have the same coefficients.
 
     `prior` is "weak", priors.Linear(sd, shape, scale) or its text. The result speaks in the
     columns' own units: "intercept", each numeric column, "sex[m]" for each level but the first,
     "sigma" and "r2". A factor's first level is the one that the others are compared with.
     """
-    return regress_many(
-        [release], outcome, on, prior=prior, draws=draws, seed=seed, progress=progress
-    )[0]
+    releases = [release] if isinstance(release, Release) else list(release)
+    if len(releases) > 1:
+        check_spends(releases)
+        check_together(releases)
+    return _regressions([releases], outcome, on, prior, draws, seed, progress)[0]
 
 
 def regress_many(
@@ -194,42 +198,59 @@ def regress_many(
     progress: solve.Progress | None = None,
 ) -> "Regressions":
     """One regression for each release, as one batch: of groups, each with parameters of its own."""
-    releases = list(releases)
+    return _regressions([[one] for one in releases], outcome, on, prior, draws, seed, progress)
+
+
+def _regressions(
+    groups: Sequence[Sequence[Release]],
+    outcome: str,
+    on: Sequence[str],
+    prior: Linear | str,
+    draws: int,
+    seed: int | None,
+    progress: solve.Progress | None,
+) -> "Regressions":
+    """One for each group of releases."""
     if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 1:
         raise ValueError(f"draws must be a whole number from 1, got {draws}.")
-    models = [_asked(one, outcome, on) for one in releases]
-    if not models:
+    if not groups or not all(groups):
         raise UnsupportedCombination("there is no release to regress.")
+    models = [_asked(group, outcome, on) for group in groups]
     chosen = _prior(prior)
-    streams = Streams(seed, [[one] for one in releases])
-    groups: dict[Any, list[int]] = {}
+    streams = Streams(seed, groups)
+    alike_ones: dict[Any, list[int]] = {}
     out: dict[int, RegressionPosterior] = {}
-    for position, one in enumerate(releases):
-        many = len(models[position].coefficients) + 1
-        if one.n is None or one.n > many + 1:
-            groups.setdefault(alike(one), []).append(position)
+    for position, (group, model) in enumerate(zip(groups, models, strict=True)):
+        why = _refusal(group, model)
+        if why is None:
+            alike_ones.setdefault(alike(group), []).append(position)
             continue
-        why = f"{one.n} records cannot tell {many} coefficients; regress on fewer columns"
-        none = Unsolved(models[position], why)
-        out[position] = RegressionPosterior(
-            models[position], none, "none", draws, partial(streams.of, position)
-        )
-    if len(out) == len(releases):
+        none, seeds = Unsolved(model, why), partial(streams.of, position)
+        out[position] = RegressionPosterior(model, none, "none", draws, seeds)
+    if len(out) == len(groups):
         raise UnsupportedCombination(f"{out[0].certificate.reason}.")
-    done = 0
-    for members in groups.values():
+    for members in alike_ones.values():
+        done = len(out)
 
         def tick(share: float, done: int = done, size: int = len(members)) -> None:
             if progress is not None:
-                progress((done + share * size) / len(releases))
+                progress((done + share * size) / len(groups))
 
-        own = [releases[i] for i in members]
+        own = [groups[i] for i in members]
         solutions = _solved(models[members[0]], own, chosen, draws, streams.at(members), tick)
         for i, solution in zip(members, solutions, strict=True):
             seeds = partial(streams.of, i)
             out[i] = RegressionPosterior(models[i], solution, solve.NAME, draws, seeds)
-        done += len(members)
-    return Regressions([out[i] for i in range(len(releases))], releases)
+    return Regressions([out[i] for i in range(len(groups))], [group[0] for group in groups])
+
+
+def _refusal(releases: Sequence[Release], model: LinearModel) -> str | None:
+    """Why these have no regression, if so."""
+    many = len(model.coefficients) + 1
+    for one in releases:
+        if one.n is not None and one.n <= many + 1:
+            return f"{one.n} records cannot tell {many} coefficients; regress on fewer columns"
+    return strange(releases)
 
 
 class Regressions(Posteriors):
@@ -243,13 +264,13 @@ class Regressions(Posteriors):
 
 def _solved(
     model: LinearModel,
-    releases: Sequence[Release],
+    groups: Sequence[Sequence[Release]],
     prior: Linear,
     draws: int,
     streams: Streams,
     progress: solve.Progress,
 ) -> list[solve.Draws]:
-    family = releases[0].family
+    family = groups[0][0].family
     assert isinstance(family, Moments)
     asked = Asked.of(family, model.on, [model.outcome])
     named = dict(
@@ -257,12 +278,10 @@ def _solved(
     )
     sds = np.array([named[name] for name in ("intercept", *asked.names[:-1])])
     regression = Regression(sds, float(prior.shape), float(prior.scale))
-    target = Target(asked.cone, regression, asked.data(releases))
-    generators = [streams.sampler(g) for g in range(len(releases))]
+    target = Target(asked.cone(sds[1:]), regression, asked.data(groups))
+    generators = [streams.sampler(g) for g in range(len(groups))]
     out = []
-    for release, found in zip(
-        releases, solve.run(target, generators, draws, progress), strict=True
-    ):
+    for group, found in zip(groups, solve.run(target, generators, draws, progress), strict=True):
         beta, sigma, r2 = found.parameters
         values = _own_units(model, asked, beta, sigma)
         out.append(
@@ -270,8 +289,8 @@ def _solved(
                 [*values, r2],
                 REASON,
                 regression_cautions(asked, len(sds), found),
-                ASSUMPTIONS,
-                records_kept(release, found.point.size),
+                (*ASSUMPTIONS, *assumptions(group)),
+                records_kept(group, found.point.size),
             )
         )
     return out
@@ -297,13 +316,14 @@ def _own_units(
     return [one[:, :, None] for one in found]
 
 
-def _asked(release: Release, outcome: str, on: Sequence[str]) -> LinearModel:
+def _asked(releases: Sequence[Release], outcome: str, on: Sequence[str]) -> LinearModel:
     """The columns by name; what cannot be regressed is refused with what to type."""
-    if not isinstance(release, Release):
-        raise UnsupportedCombination(
-            f"release must be a noisewise release, got {type(release).__name__}; load() reads one."
-        )
-    family = release.family
+    for one in releases:
+        if not isinstance(one, Release):
+            raise UnsupportedCombination(
+                f"release must be a noisewise release, got {type(one).__name__}; load() reads one."
+            )
+    family = releases[0].family
     if not isinstance(family, Moments):
         raise UnsupportedCombination(
             f"a regression needs a release of families.Moments, this one is of {family.kind}; "

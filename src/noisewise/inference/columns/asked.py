@@ -49,19 +49,17 @@ class Asked:
         numbers = self.family.numbers
         return np.array([numbers.index(name) for name in self.names], dtype=np.int64)
 
-    @property
-    def cone(self) -> Cone:
-        """Their moments' coordinates."""
+    def cone(self, widths: FloatArray | None = None) -> Cone:
+        """Their moments' coordinates; `widths` are the prior sds of a response's coefficients."""
         first = len(self.columns) - self.responses
-        return Cone.of(
-            [
-                (len(one.names), isinstance(one, Factor), place >= first)
-                for place, one in enumerate(self.columns)
-            ]
-        )
+        columns = [
+            (len(one.names), isinstance(one, Factor), place >= first)
+            for place, one in enumerate(self.columns)
+        ]
+        return Cone.of(columns, widths)
 
-    def data(self, releases: Sequence[Release]) -> Data:
-        """Of releases that are alike in family and kinds of noise."""
+    def data(self, groups: Sequence[Sequence[Release]]) -> Data:
+        """Of groups that are alike, each of one release or of several of different records."""
         numbers = len(self.family.numbers)
         place = {j: i for i, j in enumerate(self.positions.tolist())}
         chosen = [
@@ -69,39 +67,63 @@ class Asked:
             for index, (j, k) in enumerate(self.family.products)
             if j in place and k in place
         ]
-        which = [numbers + index for index, _ in chosen]
+        which = [*self.positions.tolist(), *(numbers + index for index, _ in chosen)]
         pairs = np.array([pair for _, pair in chosen], dtype=np.int64).reshape(-1, 2)
         numeric = np.array([isinstance(one, Number) for one in self.columns for _ in one.names])
         less = np.where((pairs[:, 0] == pairs[:, 1]) & numeric[pairs[:, 0]], self.family.less, 0.0)
-        y = np.array([one.statistic for one in releases])
-        scale = np.array([one.noise.scales for one in releases])
-        sizes = np.array([abs(one.count.value) if one.count else one.n or 0 for one in releases])
-        scale = np.maximum(scale, ROUNDING * sizes[:, None])
-        first, sums = releases[0], self.positions
-        counts = [one.count for one in releases if one.count is not None]
-        count = count_scale = None
-        if counts:
-            count = np.array([one.value for one in counts])
-            count_scale = np.array([float(one.noise.scales[0]) for one in counts])
+        y = np.array([[_noisy(one, which) for one in group] for group in groups])
+        scale = np.array([[_scales(one, which) for one in group] for group in groups])
+        first = groups[0]
+        most = None
+        if first[0].n is not None:
+            most = np.array([[float(cast(int, one.n)) for one in group] for group in groups])
+        counts = [one.count.noise.shape for one in first if one.count is not None]
         return Data(
-            y[:, sums],
-            y[:, which],
+            y,
+            scale,
             (pairs[:, 0], pairs[:, 1]),
             less,
-            scale[:, sums],
-            scale[:, which],
-            first.noise.shape,
-            None if first.n is None else np.array([float(cast(int, one.n)) for one in releases]),
-            count,
-            count_scale,
-            counts[0].noise.shape if counts else None,
+            [one.noise.shape for one in first],
+            counts or None,
+            most,
         )
 
 
-def alike(release: Release) -> tuple[object, ...]:
-    """What two releases must share to be sampled in one batch."""
+def _noisy(release: Release, which: Sequence[int]) -> list[float]:
+    """The statistics that are asked for, and the count."""
+    statistics = [release.statistic[j] for j in which]
+    return statistics if release.count is None else [*statistics, release.count.value]
+
+
+def _scales(release: Release, which: Sequence[int]) -> list[float]:
+    """Of their noise."""
+    size = abs(release.count.value) if release.count else release.n or 0
+    every = release.noise.scales
+    scales = [max(float(every[j]), ROUNDING * size) for j in which]
+    return scales if release.count is None else [*scales, float(release.count.noise.scales[0])]
+
+
+def strange(releases: Sequence[Release]) -> str | None:
+    """Why the noise of these releases, or their sizes, cannot be sampled together, if so."""
+    counts = [one.count for one in releases if one.count is not None]
+    noises = [one.noise for one in releases] + [count.noise for count in counts]
+    if not all(noise.shape.mixes for noise in noises):
+        return "several columns need Laplace or normal noise; this one is neither"
+    if counts and len(counts) < len(releases):
+        return "some of the releases have a noisy count and others a public n; give either kind"
+    if len({one.n is None for one in releases}) > 1:
+        return "some of the releases have a public n and others none; give either kind"
+    return None
+
+
+def alike(releases: Sequence[Release]) -> tuple[object, ...]:
+    """What two groups must share to be sampled in one batch."""
+    return (releases[0].family, *map(_kind, releases))
+
+
+def _kind(release: Release) -> tuple[object, ...]:
     count = None if release.count is None else release.count.noise.kind
-    return (release.family, release.noise.kind, release.n is None, count)
+    return (release.noise.kind, release.n is None, count)
 
 
 def own_units(columns: Sequence[Number]) -> tuple[FloatArray, FloatArray]:

@@ -2,6 +2,8 @@
 prior, and where the model bends.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy import special
 
@@ -21,28 +23,30 @@ BEYOND = 0.02
 """More of an outcome's own law beyond its bounds bends the line."""
 
 
-def records_kept(release: Release, size: FloatArray) -> tuple[float, float] | None:
+def records_kept(releases: Sequence[Release], size: FloatArray) -> tuple[float, float] | None:
     """The 5 and 95 % quantiles of the share of records that counted; None where it is not asked."""
-    if release.n is None or release.count is None or release.n == 0:
+    public = [one.n or 0 for one in releases if one.n is not None and one.count is not None]
+    if len(public) < len(releases) or sum(public) == 0:
         return None
-    low, high = np.quantile(size, [0.05, 0.95]) / release.n
+    low, high = np.quantile(size.sum(axis=1), [0.05, 0.95]) / sum(public)
     return float(low), float(high)
 
 
 def regression_cautions(asked: Asked, coefficients: int, found: Sampled) -> tuple[str, ...]:
     """What the certificate of a regression warns of."""
     out = []
-    if float(np.quantile(found.point.size, 0.05)) < coefficients + 2:
+    if float(np.quantile(found.point.size.sum(axis=1), 0.05)) < coefficients + 2:
         out.append(
             f"there may be no more records than the {coefficients} coefficients: the answer is "
             "mostly prior."
         )
-    out += _mostly_prior(asked, found.point.root)
+    mean, covariance = found.point.pooled()
+    out += _mostly_prior(asked, np.sqrt(np.einsum("bii->bi", covariance)))
     beta, sigma = (one.reshape(-1, one.shape[2]) for one in found.parameters[:2])
-    mean, root, r = found.point.mean, found.point.root, found.point.root.shape[1] - 1
+    r = beta.shape[1] - 1
     centre = beta[:, 0] + (beta[:, 1:] * mean[:, :r]).sum(axis=1)
-    along = (beta[:, None, 1:] @ root[:, :r, :r])[:, 0] if r else np.zeros((len(beta), 1))
-    spread = np.sqrt((along**2).sum(axis=1) + sigma[:, 0] ** 2)
+    along = np.einsum("bi,bij,bj->b", beta[:, 1:], covariance[:, :r, :r], beta[:, 1:])
+    spread = np.sqrt(along + sigma[:, 0] ** 2)
     beyond = special.ndtr((-1 - centre) / spread) + special.ndtr((centre - 1) / spread)
     share = float(beyond.mean())
     if share > BEYOND:
@@ -55,14 +59,13 @@ def regression_cautions(asked: Asked, coefficients: int, found: Sampled) -> tupl
     return tuple(out)
 
 
-def _mostly_prior(asked: Asked, root: FloatArray) -> list[str]:
+def _mostly_prior(asked: Asked, sds: FloatArray) -> list[str]:
     hardly = []
     place = 0
     for column in asked.columns[: len(asked.columns) - asked.responses]:
         prior = PRIOR_SD_OF_INDICATOR if isinstance(column, Factor) else PRIOR_SD_OF_SD
-        rows = range(place, place + len(column.names))
-        sds = [np.sqrt((root[:, j] ** 2).sum(axis=1)).std() for j in rows]
-        if max(sds) > HARDLY * prior:
+        own = sds[:, place : place + len(column.names)]
+        if own.std(axis=0).max() > HARDLY * prior:
             hardly.append(repr(column.name))
         place += len(column.names)
     if not hardly:

@@ -1,16 +1,21 @@
 """Coordinates of the moments of several columns that never leave the set of possible ones.
 
 A record is z = (z_1, ..., z_K). Per record of N, the moments are the means m and the covariance C =
-M M', M lower triangular. A number's mean is tanh a, its sd sqrt(1 - m^2) sqrt(logistic t), and its
-row of M is sd (b, 1)/sqrt(1 + |b|^2), b being the sinh of free numbers: so mean and square stay
-within the box. A factor's shares are a softmax, and its own block of C, diag m - m m', is known
-from them: its rows are R T^-1 (B, I), with R the Cholesky factor of that block, T that of I + B B',
-and B as b.
+M M', M lower triangular. A number's mean is 2 Phi(a) - 1, its sd sqrt(1 - m^2) Phi(t), and its row
+of M is sd (b, 1)/sqrt(1 + |b|^2), b being the sinh of free numbers: so mean and square stay within
+the box, and a and t are standard normal where nothing is known. A factor's shares are a softmax,
+and its own block of C, diag m - m m', is known from them: its rows are R T^-1 (B, I), with R the
+Cholesky factor of that block, T that of I + B B', and B as b.
+
+Coefficients of an outcome have a prior of their own width: b_j of its row is then s_j sinh of a
+free number, s_j being what that width comes to, given how much z_j varies. Without it, b_j is the
+narrower the less z_j varies, and where noise hides that, no step size serves.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import special
 
 from noisewise.inference.columns import matrices
 from noisewise.model.arrays import FloatArray
@@ -29,11 +34,6 @@ class Block:
     later: int
     """Numbers of covariates that come after it."""
 
-    @property
-    def coordinates(self) -> int:
-        """How many there are."""
-        return self.size * (1 + self.start) + (not self.factor)
-
 
 @dataclass(frozen=True, slots=True)
 class Moments:
@@ -44,23 +44,38 @@ class Moments:
     mean: FloatArray  # (batch, K)
     root: FloatArray  # (batch, K, K)
     value: FloatArray  # (batch,)
-    held: list[tuple[FloatArray, ...]]
-    """What each block keeps for the way back."""
+    held: tuple[FloatArray, ...]
+    """What the numeric columns keep for the way back."""
+    factors: list[tuple[FloatArray, ...]]
+    """What each factor keeps."""
 
 
 class Cone:
-    """The columns in order: factors come first, then numbers, and a response last."""
+    """The columns in order: factors come first, then numbers, and responses last.
 
-    def __init__(self, blocks: tuple[Block, ...]) -> None:
-        self.blocks = blocks
+    `widths` are the prior sds of the coefficients of the last column on all numbers before it.
+    """
+
+    def __init__(self, blocks: tuple[Block, ...], widths: FloatArray | None = None) -> None:
+        self.blocks, self.widths = blocks, widths
+        self.factors = [block for block in blocks if block.factor]
+        numeric = [block for block in blocks if not block.factor]
         self.numbers = sum(block.size for block in blocks)
-        self.dimension = sum(block.coordinates for block in blocks)
+        self._first = self.numbers - len(numeric)
+        starts = np.array([block.start for block in numeric], dtype=np.int64)
+        self._row = np.repeat(np.arange(len(numeric)), starts)
+        self._column = np.concatenate([np.arange(c) for c in starts] or [starts])
+        self._weights = np.array([_weights(block) for block in numeric]).reshape(-1, 3).T
+        self._of_factors = sum(block.size * (1 + block.start) for block in self.factors)
+        self.dimension = self._of_factors + 2 * len(numeric) + len(self._row)
         # the row of a response to its covariances, by the root of what comes before
-        starts = np.array([block.start for block in blocks if block.response])
-        self._responses = (starts > np.arange(self.numbers)[:, None]).sum(axis=1).astype(float)
+        before = np.array([block.start for block in blocks if block.response])
+        self._responses = (before > np.arange(self.numbers)[:, None]).sum(axis=1).astype(float)
 
     @classmethod
-    def of(cls, columns: "list[tuple[int, bool, bool]]") -> "Cone":
+    def of(
+        cls, columns: "list[tuple[int, bool, bool]]", widths: FloatArray | None = None
+    ) -> "Cone":
         """From (how many numbers, whether a factor, whether a response) of each column."""
         total = sum(size for size, _, response in columns if not response)
         blocks, start = [], 0
@@ -68,119 +83,159 @@ class Cone:
             later = 0 if response else total - start - size
             blocks.append(Block(start, size, factor, response, later))
             start += size
-        return cls(tuple(blocks))
+        return cls(tuple(blocks), widths)
 
-    def at(self, x: FloatArray) -> Moments:
-        """The moments at coordinates x, (batch, dimension)."""
+    def at(self, x: FloatArray, few: FloatArray) -> Moments:
+        """The moments at coordinates x, (batch, dimension). `few` is about 1/N, (batch,): what is
+        left of a width where a column hardly varies.
+        """
         batch, place = len(x), 0
         mean = np.empty((batch, self.numbers))
         root = np.zeros((batch, self.numbers, self.numbers))
-        value, held = np.zeros(batch), []
-        for block in self.blocks:
-            own = x[:, place : place + block.coordinates]
-            place += block.coordinates
-            forward = _factor if block.factor else _number
-            m, rows, log, kept = forward(block, own)
-            end = block.start + block.size
+        value, factors = np.zeros(batch), []
+        for block in self.factors:
+            many, end = block.size * (1 + block.start), block.start + block.size
+            m, rows, log, kept = _factor(block, x[:, place : place + many])
+            place += many
             mean[:, block.start : end] = m
             root[:, block.start : end, :end] = rows
             value += log
-            held.append(kept)
+            factors.append(kept)
+        held: tuple[FloatArray, ...] = ()
+        if self._first < self.numbers:
+            log, held = self._numbers(x[:, place:], few, mean, root)
+            value += log
         k = np.arange(self.numbers)
         value += np.log(root[:, k, k]) @ self._responses
-        return Moments(mean, root, value, held)
+        return Moments(mean, root, value, held, factors)
+
+    def _numbers(
+        self, x: FloatArray, few: FloatArray, mean: FloatArray, root: FloatArray
+    ) -> tuple[FloatArray, tuple[FloatArray, ...]]:
+        """The rows of numeric columns, into `mean` and `root`; their log density, and what the way
+        back needs.
+        """
+        first, q = self._first, self.numbers - self._first
+        a, t, free = x[:, :q], x[:, q : 2 * q], x[:, 2 * q :]
+        above, below, part = special.ndtr(a), special.ndtr(-a), special.ndtr(t)
+        rest = 4 * above * below  # 1 - m^2
+        log_rest, log_part = np.log(rest), np.log(part)
+        sd = np.sqrt(rest) * part
+        sinh = np.sinh(free)
+        wide = np.zeros((len(x), q, self.numbers))
+        wide[:, self._row, self._column] = sinh
+        wide[:, np.arange(q), np.arange(first, self.numbers)] = 1.0
+        tau = np.sqrt(np.einsum("bij,bij->bi", wide, wide))
+        width, grows = np.ones((len(x), 1)), np.zeros((len(x), 1))
+        value = 0.5 * np.log1p(sinh**2).sum(axis=1)
+        if self.widths is not None:
+            before = np.concatenate(
+                [np.einsum("bii->bi", root[:, :first, :first]), sd[:, :-1] / tau[:, :-1]], axis=1
+            )
+            width, grows = _relative(self.widths, before, sd[:, -1:], few[:, None])
+            wide[:, -1, :-1] *= width
+            tau[:, -1] = np.sqrt(1 + (wide[:, -1, :-1] ** 2).sum(axis=1))
+            value += np.log(width).sum(axis=1)
+        direction = wide / tau[:, :, None]
+        mean[:, first:] = above - below
+        root[:, first:] = sd[:, :, None] * direction
+        of_rest, of_part, of_tau = self._weights
+        value += log_rest @ of_rest + log_part @ of_part + 2 * (np.log(tau) @ of_tau)
+        value -= 0.5 * (a**2 + t**2).sum(axis=1)
+        held = (a, t, mean[:, first:], rest, part, sd, tau, direction, sinh)
+        return value, (*held, width, grows)
 
     def back(self, moments: Moments, to_mean: FloatArray, to_root: FloatArray) -> FloatArray:
-        """The gradient in x of the coordinates' own value and of what has these gradients."""
+        """The gradient in x of the coordinates' own value and of what has these gradients; what
+        stands above the diagonal of `to_root` means nothing.
+        """
         k = np.arange(self.numbers)
         to_root = to_root.copy()
         to_root[:, k, k] += self._responses / moments.root[:, k, k]
+        last = []
+        if self._first < self.numbers:
+            last.append(self._numbers_back(moments, to_mean[:, self._first :], to_root))
         parts = []
-        for block, kept in zip(self.blocks, moments.held, strict=True):
-            rows = slice(block.start, block.start + block.size)
-            backward = _factor_back if block.factor else _number_back
-            end = block.start + block.size
-            parts.append(backward(block, kept, to_mean[:, rows], to_root[:, rows, :end]))
-        return np.concatenate(parts, axis=1)
+        for block, kept in zip(self.factors, moments.factors, strict=True):
+            rows, end = slice(block.start, block.start + block.size), block.start + block.size
+            parts.append(_factor_back(block, kept, to_mean[:, rows], to_root[:, rows, :end]))
+        return np.concatenate([*parts, *last], axis=1)
 
-    def coordinates(self, mean: FloatArray, covariance: FloatArray) -> FloatArray:
+    def _numbers_back(
+        self, moments: Moments, to_mean: FloatArray, to_root: FloatArray
+    ) -> FloatArray:
+        """Adds to `to_root` what the widths of the last row have of the rows before."""
+        a, t, mean, rest, part, sd, tau, direction, sinh, width, grows = moments.held
+        of_rest, of_part, of_tau = self._weights
+        rows = to_root[:, self._first :]
+
+        def turned(i: slice) -> tuple[FloatArray, FloatArray]:
+            """Gradients in log sd and in b of rows i."""
+            along = np.einsum("bij,bij->bi", rows[:, i], direction[:, i])[:, :, None]
+            to_b = sd[:, i, None] * (rows[:, i] - along * direction[:, i])
+            to_b += 2 * of_tau[i, None] * direction[:, i]
+            return sd[:, i] * along[:, :, 0], to_b / tau[:, i, None]
+
+        stretch = np.zeros((len(sd), 1))
+        if self.widths is not None:
+            to_b = turned(slice(-1, None))[1][:, 0, :-1]
+            stretch = (to_b * direction[:, -1, :-1] * tau[:, -1:] + 1) * grows
+            k = np.arange(self.numbers - 1)
+            to_root[:, k, k] += stretch / moments.root[:, k, k]
+        to_log_sd, to_b = turned(slice(None))
+        to_log_sd[:, -1] -= stretch.sum(axis=1)
+        to_b[:, -1, :-1] *= width
+        normal_a, normal_t = (np.exp(-0.5 * one**2) / np.sqrt(2 * np.pi) for one in (a, t))
+        to_a = 2 * normal_a * (to_mean - (2 * of_rest + to_log_sd) * mean / rest) - a
+        to_t = normal_t * (of_part + to_log_sd) / part - t
+        cosh = np.sqrt(1 + sinh**2)
+        to_free = to_b[:, self._row, self._column] * cosh + sinh / cosh
+        return np.concatenate([to_a, to_t, to_free], axis=1)
+
+    def coordinates(self, mean: FloatArray, covariance: FloatArray, few: FloatArray) -> FloatArray:
         """x of moments inside the box and the cone, (batch, K) and (batch, K, K); a factor's own
         block is taken from its shares.
         """
         root = np.linalg.cholesky(covariance)
         parts = []
-        for block in self.blocks:
+        for block in self.factors:
             c, rows = block.start, slice(block.start, block.start + block.size)
-            if block.factor:
-                share = mean[:, rows]
-                first = np.log(np.maximum(1 - share.sum(axis=1, keepdims=True), 1e-12))
-                own = root[:, rows, rows]
-                free = np.linalg.solve(own, root[:, rows, :c]) if c else root[:, rows, :0]
-                parts += [np.log(share) - first, np.arcsinh(free).reshape(len(mean), -1)]
-                continue
-            m, row = mean[:, c], root[:, c, : c + 1]
-            inside = (row**2).sum(axis=1) / (1 - m**2)
-            t = np.log(inside) - np.log1p(-inside)
-            parts += [np.arctanh(m)[:, None], t[:, None], np.arcsinh(row[:, :c] / row[:, c:])]
+            share = mean[:, rows]
+            first = np.log(np.maximum(1 - share.sum(axis=1, keepdims=True), 1e-12))
+            own = root[:, rows, rows]
+            free = np.linalg.solve(own, root[:, rows, :c]) if c else root[:, rows, :0]
+            parts += [np.log(share) - first, np.arcsinh(free).reshape(len(mean), -1)]
+        m, rows_of = mean[:, self._first :], root[:, self._first :]
+        t = special.ndtri(np.sqrt((rows_of**2).sum(axis=2) / (1 - m**2)))
+        diagonal = np.einsum("bii->bi", root)
+        b = rows_of / diagonal[:, self._first :, None]
+        if self.widths is not None:
+            sd = np.sqrt((rows_of[:, -1:] ** 2).sum(axis=2))
+            b[:, -1, :-1] /= _relative(self.widths, diagonal[:, :-1], sd, few[:, None])[0]
+        parts += [special.ndtri((1 + m) / 2), t, np.arcsinh(b[:, self._row, self._column])]
         return np.concatenate(parts, axis=1)
 
 
-def _weights(block: Block) -> tuple[float, float, float, float]:
-    """What a number's log density has of log(1 - m^2), log s, log(1 - s) and log(1 + |b|^2)."""
-    c = block.start
-    if block.response:  # dm/da, d(sd^2)/dt, sd^c, and b to the direction of the row
-        return 2 + c / 2, 1 + c / 2, 1.0, -(c + 2) / 2
-    # m uniform, sd uniform given m, correlations uniform
-    return 1.0, 0.5, 1.0, -(c + 2 + block.later) / 2
-
-
-def _number(
-    block: Block, x: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray, tuple[FloatArray, ...]]:
-    a, t, b = x[:, 0], x[:, 1], np.sinh(x[:, 2:])
-    size = np.abs(a)
-    log_rest = -2 * (size + np.log1p(np.exp(-2 * size)) - np.log(2))  # log(1 - m^2)
-    log_s, log_not = -np.logaddexp(0, -t), -np.logaddexp(0, t)
-    square = (b**2).sum(axis=1)
-    tau = np.sqrt(1 + square)
-    sd = np.exp((log_rest + log_s) / 2)
-    direction = np.concatenate([b, np.ones((len(x), 1))], axis=1) / tau[:, None]
-    weights = _weights(block)
-    logs = (log_rest, log_s, log_not, np.log1p(square))
-    value = sum(weight * log for weight, log in zip(weights, logs, strict=True))
-    value = value + 0.5 * np.log1p(b**2).sum(axis=1)
-    mean, s = np.tanh(a), np.exp(log_s)
-    rows = (sd[:, None] * direction)[:, None, :]
-    return (
-        mean[:, None],
-        rows,
-        np.asarray(value),
-        (mean, s, sd, tau, direction, np.exp(log_rest), b),
-    )
-
-
-def _number_back(
-    block: Block, kept: tuple[FloatArray, ...], to_mean: FloatArray, to_rows: FloatArray
-) -> FloatArray:
-    mean, s, sd, tau, direction, rest, b = kept
-    of_rest, of_s, of_not, of_tau = _weights(block)
-    to_row, c = to_rows[:, 0], block.start
-    along = (to_row * direction).sum(axis=1)
-    to_log_sd = sd * along
-    to_a = to_mean[:, 0] * rest - 2 * mean * (of_rest + to_log_sd / 2)
-    to_t = (of_s + to_log_sd / 2) * (1 - s) - of_not * s
-    to_b = (sd / tau)[:, None] * (to_row[:, :c] - along[:, None] * direction[:, :c])
-    to_b += 2 * of_tau * direction[:, :c] / tau[:, None]
-    to_b = _to_flat(to_b, b)
-    return np.asarray(np.column_stack([to_a, to_t, to_b]), dtype=float)
-
-
-def _to_flat(to_b: FloatArray, b: FloatArray) -> FloatArray:
-    """The gradient in the coordinates of b, which is their sinh: without that its tails would be
-    those of Student's t, in which no step size serves.
+def _relative(
+    widths: FloatArray, spread: FloatArray, sd: FloatArray, few: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """s with s^2 = q^2/(1 + q^2), q^2 = (width spread/sd)^2 + few, and d log s/d log spread, which
+    is that of sd but for its sign.
     """
-    cosh = np.sqrt(1 + b**2)
-    return np.asarray(to_b * cosh + b / cosh)
+    own = (widths * spread / sd) ** 2
+    square = own + few
+    return np.sqrt(square / (1 + square)), own / (square * (1 + square))
+
+
+def _weights(block: Block) -> tuple[float, float, float]:
+    """What a number's log density has of log(1 - m^2), log Phi(t) and log(1 + |b|^2), beside that
+    of standard normal a and t.
+    """
+    c = block.start
+    if block.response:  # d(sd^2)/dPhi, sd^c, and b to the direction of the row
+        return 1 + c / 2, 1.0 + c, -(c + 2) / 2
+    # m uniform, sd uniform given m, correlations uniform
+    return 0.0, 0.0, -(c + 2 + block.later) / 2
 
 
 def _exponents(block: Block) -> FloatArray:
@@ -222,6 +277,7 @@ def _factor_back(
     block: Block, kept: tuple[FloatArray, ...], to_mean: FloatArray, to_rows: FloatArray
 ) -> FloatArray:
     c, k = block.start, np.arange(block.size)
+    to_rows = np.concatenate([to_rows[:, :, :c], np.tril(to_rows[:, :, c:])], axis=2)
     share, left, before, own = kept[:4]
     to_own, parts = to_rows, []
     if c:
@@ -235,7 +291,9 @@ def _factor_back(
         inner[:, k, k] /= 2
         to_square = up_back @ inner @ back
         to_square = (to_square + to_square.swapaxes(1, 2)) / 2
-        to_b = _to_flat(up[:, :, :c] + 2 * to_square @ b, b)
+        to_b = up[:, :, :c] + 2 * to_square @ b
+        cosh = np.sqrt(1 + b**2)
+        to_b = to_b * cosh + b / cosh
         parts = [to_b.reshape(len(share), -1)]
     logs = np.tril(to_own) * own  # to the logarithm of each entry
     diagonal = logs[:, k, k]

@@ -8,11 +8,13 @@ import numpy as np
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.columns import solve
-from noisewise.inference.columns.asked import Asked, own_units
+from noisewise.inference.columns.asked import Asked, own_units, strange
 from noisewise.inference.columns.cautions import records_kept
-from noisewise.inference.columns.models import JointNormal, Shares
+from noisewise.inference.columns.joint_normal import JointNormal
+from noisewise.inference.columns.shares import Shares
 from noisewise.inference.columns.target import Target
 from noisewise.inference.streams import Streams
+from noisewise.inference.together import assumptions
 from noisewise.model import notation
 from noisewise.model.arrays import FloatArray
 from noisewise.model.column_priors import NormalInverseWishart
@@ -44,29 +46,30 @@ def prior_for(prior: object, family: Moments) -> NormalInverseWishart:
     return prior
 
 
-def too_few(release: Release) -> str | None:
-    """Why a release has too few records for its columns, if it has."""
-    q = len(cast(Moments, release.family).numeric)
-    if q == 0 or release.n is None or release.n > q + 1:
-        return None
-    return f"{release.n} records cannot tell how {q} columns vary together; release fewer columns"
+def refusal(releases: Sequence[Release]) -> str | None:
+    """Why several columns have no posterior here, if they have none."""
+    q = len(cast(Moments, releases[0].family).numeric)
+    for one in releases:
+        if q and one.n is not None and one.n <= q + 1:
+            return f"{one.n} records cannot tell how {q} columns vary together; release fewer"
+    return strange(releases)
 
 
 def solutions(
-    releases: Sequence[Release],
+    groups: Sequence[Sequence[Release]],
     prior: object,
     draws: int,
     streams: Streams,
     progress: solve.Progress | None,
 ) -> list[solve.Draws]:
-    """Of releases that are alike, as one batch: the numeric columns together, and every factor by
+    """Of groups that are alike, as one batch: the numeric columns together, and every factor by
     itself.
     """
-    family = cast(Moments, releases[0].family)
+    family = cast(Moments, groups[0][0].family)
     own = prior_for(prior, family)
-    generators = [streams.sampler(g) for g in range(len(releases))]
-    parts: list[list[list[FloatArray]]] = [[] for _ in releases]
-    kept: list[tuple[float, float] | None] = [None] * len(releases)
+    generators = [streams.sampler(g) for g in range(len(groups))]
+    parts: list[list[list[FloatArray]]] = [[] for _ in groups]
+    kept: list[tuple[float, float] | None] = [None] * len(groups)
     jobs: list[tuple[Number, ...] | Factor] = [family.numeric] if family.numeric else []
     jobs += family.factors
     for place, columns in enumerate(jobs):
@@ -75,20 +78,24 @@ def solutions(
             if progress is not None:
                 progress((place + share) / len(jobs))
 
-        found = _found(releases, family, columns, own, draws, generators, tick)
+        found = _found(groups, family, columns, own, draws, generators, tick)
         for g, one in enumerate(found):
             parts[g].append(_in_own_units(columns, one.parameters))
-            kept[g] = records_kept(releases[g], one.point.size)
+            kept[g] = records_kept(groups[g], one.point.size)
     return [
         solve.Draws(
-            _level([one for part in own_parts for one in part]), REASON, (), ASSUMPTIONS, share
+            _level([one for part in own_parts for one in part]),
+            REASON,
+            (),
+            (*ASSUMPTIONS, *assumptions(group)),
+            share,
         )
-        for own_parts, share in zip(parts, kept, strict=True)
+        for group, own_parts, share in zip(groups, parts, kept, strict=True)
     ]
 
 
 def _found(
-    releases: Sequence[Release],
+    groups: Sequence[Sequence[Release]],
     family: Moments,
     columns: tuple[Number, ...] | Factor,
     prior: NormalInverseWishart,
@@ -99,7 +106,7 @@ def _found(
     if isinstance(columns, Factor):
         asked = Asked.of(family, [columns], [])
         return solve.run(
-            Target(asked.cone, Shares(), asked.data(releases)),
+            Target(asked.cone(), Shares(), asked.data(groups)),
             generators,
             draws,
             tick,
@@ -107,7 +114,7 @@ def _found(
     asked = Asked.of(family, [], family.numeric)
     mean, scale = prior.of(len(family.numeric))
     model = JointNormal(mean, float(prior.strength), float(prior.degrees), scale)
-    return solve.run(Target(asked.cone, model, asked.data(releases)), generators, draws, tick)
+    return solve.run(Target(asked.cone(), model, asked.data(groups)), generators, draws, tick)
 
 
 def _in_own_units(

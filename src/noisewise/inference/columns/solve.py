@@ -8,7 +8,7 @@ import numpy as np
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.chains import Chains
 from noisewise.inference.columns import hamiltonian
-from noisewise.inference.columns.models import Model
+from noisewise.inference.columns.model import Model
 from noisewise.inference.columns.target import Point, Target
 from noisewise.inference.methods import diagnostics
 from noisewise.model.arrays import FloatArray
@@ -19,8 +19,11 @@ ALONE, TOGETHER = 32, 8
 """Chains of one group, and of each of many: NumPy takes hardly longer for 64 rows than for 4."""
 FEWEST_STEPS = 128
 """Of each chain after the warm-up: R-hat of shorter ones is above 1 by chance alone."""
-BATCH = 64
+BATCH = 128
 """Groups that are sampled together: more do not fit the processor's cache."""
+PIECE = 256
+"""Groups that one process is given at a time, where there are more: it starts within a second,
+and they take it many."""
 MOST_BLOCKS = 10
 """Chains that have not mixed go on, so many times as long at most."""
 GOOD_RHAT, BAD_RHAT = 1.04, 1.1
@@ -68,59 +71,70 @@ def run(
     draws: int,
     progress: Progress | None = None,
 ) -> list[Sampled]:
-    """Every group, in batches."""
+    """Every group; of many groups, pieces on every core."""
     groups = len(generators)
-    chains = ALONE if groups * TOGETHER <= ALONE else TOGETHER
-    steps = max(FEWEST_STEPS, -(-draws // chains))
+    if groups <= PIECE:
+        return _piece(target, generators, draws, progress)
+    import joblib
+
+    starts = range(0, groups, PIECE)
+    pieces = [np.arange(start, min(start + PIECE, groups)) for start in starts]
+    work = [
+        joblib.delayed(_piece)(target.take(piece), [generators[g] for g in piece.tolist()], draws)
+        for piece in pieces
+    ]
     out: list[Sampled] = []
-    with np.errstate(all="ignore"):  # a proposal may lie beyond the floats; it is not kept
-        for start in range(0, groups, BATCH):
-            chosen = np.arange(start, min(start + BATCH, groups))
-
-            def tick(share: float, start: int = start, size: int = chosen.size) -> None:
-                if progress is not None:
-                    progress((start + share * size) / groups)
-
-            own = [generators[g] for g in chosen.tolist()]
-            out += _batch(target.take(chosen), own, chains, steps, tick)
+    for found in joblib.Parallel(n_jobs=-1, return_as="generator")(work):
+        out += found
+        if progress is not None:
+            progress(len(out) / groups)
     return out
 
 
-def _batch(
+def _piece(
     target: Target,
     generators: Sequence[np.random.Generator],
-    chains: int,
-    steps: int,
-    tick: Progress,
+    draws: int,
+    progress: Progress | None = None,
 ) -> list[Sampled]:
-    """Some groups together; chains that have not mixed go on."""
-    sampler = hamiltonian.Sampler(target, generators, chains)
+    """Some groups, in batches; those whose chains have not mixed go on together."""
+    groups = len(generators)
+    chains = ALONE if groups * TOGETHER <= ALONE else TOGETHER
+    steps = max(FEWEST_STEPS, -(-draws // chains))
     found: dict[int, Sampled] = {}
-    held: dict[int, list[FloatArray]] = {g: [] for g in range(len(generators))}
-    todo = list(held)
-    for block in range(MOST_BLOCKS):
-        x = sampler.go(steps)
-        tick((block + 1) / (block + 2))
-        again = []
-        for place, g in enumerate(todo):
-            held[g].append(x[place])
-            found[g] = _drawn(target, np.concatenate(held[g]), g, sampler.generators[place])
-            rhat, ess = _mixing(found[g])
-            if rhat > BAD_RHAT:  # some chains have only now arrived
-                held[g] = held[g][1:]
-            if not (rhat < GOOD_RHAT and ess > GOOD_ESS):
-                again.append(place)
-        if not again:
-            break
-        todo = [todo[place] for place in again]
-        sampler.only(again)
-    return [found[g] for g in range(len(generators))]
+    held: dict[int, list[FloatArray]] = {g: [] for g in range(groups)}
+    todo, state = np.arange(groups), None
+    with np.errstate(all="ignore"):  # a proposal may lie beyond the floats; it is not kept
+        for block in range(MOST_BLOCKS):
+            turn = hamiltonian.LONG_TURN if block else hamiltonian.TURN
+            again, states = [], []
+            for start in range(0, len(todo), BATCH):
+                rows = np.arange(start, min(start + BATCH, len(todo)))
+                chosen = todo[rows]
+                own, part = [generators[g] for g in chosen.tolist()], target.take(chosen)
+                before = hamiltonian.warm(part, own, chains) if state is None else state.take(rows)
+                after, x = hamiltonian.go(part, own, before, steps, turn)
+                for g, drawn in zip(chosen.tolist(), x, strict=True):
+                    held[g].append(drawn)
+                    found[g] = _drawn(target, np.concatenate(held[g]), g, generators[g])
+                mixed = np.array([_mixed(found[g], held[g]) for g in chosen.tolist()])
+                again.append(chosen[~mixed])
+                states.append(after.take(np.flatnonzero(~mixed)))
+                if progress is not None:
+                    progress((block + rows[-1] / len(todo)) / (block + 1.5))
+            todo, state = np.concatenate(again), hamiltonian.State.join(states)
+            if not todo.size:
+                break
+    return [found[g] for g in range(groups)]
 
 
-def _mixing(sampled: Sampled) -> tuple[float, float]:
-    """R-hat and the number of independent draws that its chains are worth, the worst of all."""
+def _mixed(sampled: Sampled, held: list[FloatArray]) -> bool:
+    """Whether the chains have; where some have only now arrived, their first steps are let go."""
     told = diagnostics.of(np.concatenate(sampled.parameters, axis=2))
-    return float(told.rhat.max()), float(told.ess.min())
+    rhat, ess = float(told.rhat.max()), float(told.ess.min())
+    if rhat > BAD_RHAT:
+        del held[0]
+    return rhat < GOOD_RHAT and ess > GOOD_ESS
 
 
 def _drawn(target: Target, x: FloatArray, group: int, rng: np.random.Generator) -> Sampled:

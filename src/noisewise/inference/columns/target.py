@@ -1,228 +1,267 @@
-"""The log density of everything that is not known, given noisy moments, for many groups at once."""
+"""The log density of everything that is not known, given noisy moments, for many groups at once.
 
-from dataclasses import dataclass
+Noise is a normal whose variance may itself be random (Laplace noise: exponential). Given these
+variances everything is smooth, and they are drawn anew before every move.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
 
 from noisewise.inference.columns.cone import Cone
-from noisewise.inference.columns.models import Model
+from noisewise.inference.columns.model import Model
 from noisewise.mechanism.noise.shape import Shape
 from noisewise.model.arrays import FloatArray, IntArray
 
 SIDE = 0.95
 """A start is at most so far out, of what is possible, in means and correlations."""
+NARROWEST = 1e-12
+"""Of the variance of Laplace noise, relative to its scale squared: below it, rounding decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The noisy statistics of some groups, of the columns that are asked for, in their order."""
+    """The noisy statistics of some groups, of the columns that are asked for, in their order; a
+    group's records are in one part, or in several that were released apart.
+    """
 
-    sums: FloatArray  # (groups, K)
-    products: FloatArray  # (groups, pairs)
+    y: FloatArray  # (groups, parts, statistics): sums, products, and the count if there is one
+    scale: FloatArray  # (groups, parts, statistics)
     pairs: tuple[IntArray, IntArray]
     """j and k of each product."""
     less: FloatArray  # (pairs,): subtracted for every record that counts
-    sums_scale: FloatArray  # (groups, K)
-    products_scale: FloatArray  # (groups, pairs)
-    shape: Shape
+    shapes: Sequence[Shape]
+    """Of the noise of each part."""
+    count_shapes: Sequence[Shape] | None
+    """Of the noise of each part's count; None where N is public."""
     most: FloatArray | None
-    """(groups,): N is at most this; N is this where there is no count."""
-    count: FloatArray | None = None
-    count_scale: FloatArray | None = None
-    count_shape: Shape | None = None
+    """(groups, parts): N is at most this; N is this where there is no count."""
 
     def take(self, groups: IntArray) -> "Data":
         """Those of some of the groups, or of a group several times."""
+        most = None if self.most is None else self.most[groups]
+        return replace(self, y=self.y[groups], scale=self.scale[groups], most=most)
 
-        def chosen(values: FloatArray | None) -> FloatArray | None:
-            return None if values is None else values[groups]
+    @property
+    def variance(self) -> FloatArray:
+        """Of the noise on each statistic, and on the count."""
+        out = self.scale**2
+        for part, shape in enumerate(self.shapes):
+            end = out.shape[2] - (self.count_shapes is not None)
+            out[:, part, :end] *= shape.variance
+            if self.count_shapes is not None:
+                out[:, part, end] *= self.count_shapes[part].variance
+        return out
 
-        return Data(
-            self.sums[groups],
-            self.products[groups],
-            self.pairs,
-            self.less,
-            self.sums_scale[groups],
-            self.products_scale[groups],
-            self.shape,
-            chosen(self.most),
-            chosen(self.count),
-            chosen(self.count_scale),
-            self.count_shape,
-        )
+    def mixing_variance(
+        self, noise: FloatArray, normal: FloatArray, uniform: FloatArray
+    ) -> FloatArray:
+        """A draw of the normal's variance given the noise, (batch, parts, statistics) each."""
+        out = np.empty_like(noise)
+        for part, shape in enumerate(self.shapes):
+            end = noise.shape[2] - (self.count_shapes is not None)
+            pieces = [(slice(0, end), shape)]
+            if self.count_shapes is not None:
+                pieces.append((slice(end, None), self.count_shapes[part]))
+            for which, own in pieces:
+                scale = self.scale[:, part, which]
+                given = (one[:, part, which] for one in (noise, normal, uniform))
+                z, *random = given
+                drawn = own.mixing_variance(z, scale, *random)
+                out[:, part, which] = np.maximum(drawn, NARROWEST * scale**2)
+        return out
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What coordinates stand for."""
+    """What coordinates stand for: the moments and sizes of each part."""
 
-    mean: FloatArray
-    root: FloatArray
-    size: FloatArray
-    own: FloatArray
+    mean: FloatArray  # (batch, parts, K)
+    root: FloatArray  # (batch, parts, K, K)
+    size: FloatArray  # (batch, parts)
+    own: FloatArray  # (batch, own)
+
+    def pooled(self) -> tuple[FloatArray, FloatArray]:
+        """Means and covariance over all parts, (batch, K) and (batch, K, K)."""
+        weight = (self.size / self.size.sum(axis=1, keepdims=True))[:, :, None]
+        middle = (weight * self.mean).sum(axis=1)
+        away = (self.mean - middle[:, None])[:, :, :, None]
+        within = self.root @ self.root.swapaxes(2, 3)
+        between = away @ away.swapaxes(2, 3)
+        return middle, (weight[:, :, :, None] * (within + between)).sum(axis=1)
 
 
 class Target:
-    """Coordinates: those of the moments, N's if it is not known, and the model's own."""
+    """Coordinates: of each part those of the moments and N's if it is not known; then the model's
+    own.
+    """
 
     def __init__(self, cone: Cone, model: Model, data: Data) -> None:
         self.cone, self.model, self.data = cone, model, data
-        self.unknown = data.count is not None
-        self.dimension = cone.dimension + self.unknown + model.own
+        self.unknown = data.count_shapes is not None
+        self.parts = data.y.shape[1]
+        self.each = cone.dimension + self.unknown
+        self.dimension = self.parts * self.each + model.own
+        self._few = 1 / self._guess()
 
     def take(self, groups: IntArray) -> "Target":
         """Of some of the groups."""
         return Target(self.cone, self.model, self.data.take(groups))
 
-    def _size(self, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """N, dN/dx, log dN/dx and its derivative. Every N is as likely as any other."""
+    def _guess(self) -> FloatArray:
+        """About N, and possible, (groups, parts)."""
+        data, least = self.data, self.model.least
+        if not self.unknown:
+            assert data.most is not None
+            return data.most
+        n = np.maximum(data.y[:, :, -1], least + 1.0)
+        if data.most is None:
+            return n
+        margin = 1e-3 * (data.most - least)
+        return np.clip(n, least + margin, data.most - margin)
+
+    def _size(self, v: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """N, dN/dx, log dN/dx and its derivative, from what is left of a part's coordinates, (batch
+        x parts, 0 or 1). Every N is as likely as any other.
+        """
         most, least = self.data.most, self.model.least
         if not self.unknown:
             assert most is not None
-            nothing = np.zeros(len(x))
-            return most, nothing, nothing, nothing
-        v = x[:, self.cone.dimension]
+            nothing = np.zeros(len(v))
+            return most.reshape(-1), nothing, nothing, nothing
+        v = v[:, 0]
         if most is None:
             above = np.exp(v)
             return least + above, above, v, np.ones_like(v)
         s, rest = special.expit(v), special.expit(-v)
-        span = most - least
+        span = most.reshape(-1) - least
         log = np.log(span) - np.logaddexp(0, -v) - np.logaddexp(0, v)
-        return most - span * rest, span * s * rest, log, rest - s
+        return most.reshape(-1) - span * rest, span * s * rest, log, rest - s
+
+    def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The coordinates of the parts, one after the other, and the model's own."""
+        end = self.parts * self.each
+        return x[:, :end].reshape(-1, self.each), x[:, end:]
 
     def at(self, x: FloatArray) -> Point:
         """The moments, N and the model's own coordinates."""
-        found = self.cone.at(x[:, : self.cone.dimension])
+        own, last = self._split(x)
+        c, k, shape = self.cone.dimension, self.cone.numbers, (len(x), self.parts)
+        found = self.cone.at(own[:, :c], self._few.reshape(-1))
         return Point(
-            found.mean, found.root, self._size(x)[0], x[:, self.dimension - self.model.own :]
+            found.mean.reshape(*shape, k),
+            found.root.reshape(*shape, k, k),
+            self._size(own[:, c:])[0].reshape(shape),
+            last,
         )
 
     def expected(self, x: FloatArray) -> FloatArray:
-        """The statistics without noise, and N where it is not known."""
+        """The statistics without noise, and N where it is not known: (batch, parts, ...)."""
         point, (j, k) = self.at(x), self.data.pairs
-        c = point.root @ point.root.swapaxes(1, 2)
-        per_record = c[:, j, k] + point.mean[:, j] * point.mean[:, k] - self.data.less
-        n = point.size[:, None]
-        return np.concatenate([n * point.mean, n * per_record, *([n] if self.unknown else [])], 1)
+        c = point.root @ point.root.swapaxes(2, 3)
+        per_record = c[:, :, j, k] + point.mean[:, :, j] * point.mean[:, :, k] - self.data.less
+        n = point.size[:, :, None]
+        return np.concatenate([n * point.mean, n * per_record, *([n] if self.unknown else [])], 2)
 
-    def value(self, x: FloatArray, smooth: bool = False) -> tuple[FloatArray, FloatArray]:
-        """The log density and its gradient; `smooth` takes all noise for normal."""
-        cone, data, model = self.cone, self.data, self.model
-        found = cone.at(x[:, : cone.dimension])
-        n, slope_n, log_n, slope_log = self._size(x)
-        density = model.density(found.mean, found.root, n, x[:, self.dimension - model.own :])
-        mean, root, (j, k) = found.mean, found.root, data.pairs
-        c = root @ root.swapaxes(1, 2)
-        per_record = c[:, j, k] + mean[:, j] * mean[:, k] - data.less
-        log_sums, to_sums = _noise(
-            data.shape, data.sums - n[:, None] * mean, data.sums_scale, smooth
-        )
-        log_products, to_products = _noise(
-            data.shape, data.products - n[:, None] * per_record, data.products_scale, smooth
-        )
-        value = found.value + density.value + log_n + log_sums.sum(axis=1)
-        value = value + log_products.sum(axis=1)
-        square = np.zeros_like(c)
-        square[:, j, k] = n[:, None] * to_products
-        square = (square + square.swapaxes(1, 2)) / 2
-        to_mean = density.to_mean + n[:, None] * to_sums
-        to_mean += 2 * (square @ mean[:, :, None])[:, :, 0]
-        to_root = density.to_root + np.tril(2 * square @ root)
-        parts = [cone.back(found, to_mean, to_root)]
-        if self.unknown:
-            assert data.count is not None
-            assert data.count_scale is not None
-            assert data.count_shape is not None
-            log_count, to_count = _noise(data.count_shape, data.count - n, data.count_scale, smooth)
-            to_n = density.to_size + to_count + (to_sums * mean).sum(axis=1)
-            to_n += (to_products * per_record).sum(axis=1)
-            value = value + log_count
-            parts.append((to_n * slope_n + slope_log)[:, None])
-        return value, np.concatenate([*parts, density.to_own], axis=1)
+    def value(self, x: FloatArray, precision: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The log density and its gradient, the noise being normal with these precisions, (batch,
+        parts, statistics).
+        """
+        return self._value(x, precision)
 
     def model_gradient(self, x: FloatArray) -> FloatArray:
         """The gradient without the noise: of everything that bends slowly, whatever N."""
-        found = self.cone.at(x[:, : self.cone.dimension])
-        n, slope_n, _, slope_log = self._size(x)
-        density = self.model.density(
-            found.mean, found.root, n, x[:, self.dimension - self.model.own :]
-        )
-        parts = [self.cone.back(found, density.to_mean, density.to_root)]
-        if self.unknown:
-            parts.append((density.to_size * slope_n + slope_log)[:, None])
-        return np.concatenate([*parts, density.to_own], axis=1)
+        return self._value(x, None)[1]
 
-    @property
-    def variance(self) -> FloatArray:
-        """Of the noise on each statistic, and on the count."""
-        data, parts = self.data, [self.data.sums_scale, self.data.products_scale]
-        found = [data.shape.variance * scale**2 for scale in parts]
-        if data.count_scale is not None and data.count_shape is not None:
-            found.append((data.count_shape.variance * data.count_scale**2)[:, None])
-        return np.concatenate(found, axis=1)
+    def _value(self, x: FloatArray, precision: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+        cone, data, model, c = self.cone, self.data, self.model, self.cone.dimension
+        (own, last), shape, q = self._split(x), (len(x), self.parts), cone.numbers
+        found = cone.at(own[:, :c], self._few.reshape(-1))
+        n, slope_n, log_n, slope_log = self._size(own[:, c:])
+        mean, root = found.mean, found.root
+        density = model.density(
+            mean.reshape(*shape, q), root.reshape(*shape, q, q), n.reshape(shape), last
+        )
+        value = density.value + (found.value + log_n).reshape(shape).sum(axis=1)
+        to_mean, to_root = density.to_mean.reshape(-1, q), density.to_root.reshape(-1, q, q)
+        to_n = density.to_size.reshape(-1)
+        if precision is not None:
+            j, k = data.pairs
+            square = root @ root.swapaxes(1, 2)
+            per_record = square[:, j, k] + mean[:, j] * mean[:, k] - data.less
+            whole = np.concatenate([mean, per_record], axis=1)
+            y, weight = (one.reshape(-1, one.shape[2]) for one in (data.y, precision))
+            s = whole.shape[1]
+            miss = y[:, :s] - n[:, None] * whole
+            pull = weight[:, :s] * miss
+            log_noise = np.einsum("bi,bi->b", pull, miss)
+            to_square = np.zeros_like(square)
+            to_square[:, j, k] = n[:, None] * pull[:, q:]
+            to_square = to_square + to_square.swapaxes(1, 2)  # twice the gradient in C
+            to_mean = to_mean + n[:, None] * pull[:, :q] + (to_square @ mean[:, :, None])[:, :, 0]
+            to_root = to_root + to_square @ root
+            if self.unknown:
+                away = y[:, s] - n
+                log_noise = log_noise + weight[:, s] * away**2
+                to_n = to_n + weight[:, s] * away + np.einsum("bi,bi->b", pull, whole)
+            value = value - 0.5 * log_noise.reshape(shape).sum(axis=1)
+        parts = [cone.back(found, to_mean, to_root)]
+        if self.unknown:
+            parts.append((to_n * slope_n + slope_log)[:, None])
+        gradient = np.concatenate(parts, axis=1).reshape(len(x), -1)
+        return value, np.concatenate([gradient, density.to_own], axis=1)
 
     def start(self) -> FloatArray:
         """Near the noisy moments, but possible."""
-        data, k = self.data, self.cone.numbers
-        least = self.model.least
-        groups = len(data.sums)
-        if data.count is None:
-            assert data.most is not None
-            n = data.most
-        else:
-            n = np.maximum(data.count, least + 1.0)
-            if data.most is not None:
-                n = np.minimum(n, data.most - 1e-3 * (data.most - least))
-                n = np.maximum(n, least + 1e-3 * (data.most - least))
-        mean = np.clip(data.sums / n[:, None], -SIDE, SIDE)
-        factor = np.zeros(k, dtype=bool)
-        same = np.eye(k, dtype=bool)
-        for block in self.cone.blocks:
+        data, q = self.data, self.cone.numbers
+        groups = len(data.y)
+        few, n = self._few.reshape(-1), self._guess().reshape(-1)
+        y = data.y.reshape(-1, data.y.shape[2])
+        mean = np.clip(y[:, :q] / n[:, None], -SIDE, SIDE)
+        factor, same = np.zeros(q, dtype=bool), np.eye(q, dtype=bool)
+        for block in self.cone.factors:
             rows = slice(block.start, block.start + block.size)
-            if block.factor:
-                factor[rows], same[rows, rows] = True, True
-                share = np.maximum(mean[:, rows], 0.02 / block.size)
-                mean[:, rows] = share / np.maximum(share.sum(axis=1, keepdims=True) / SIDE, 1.0)
-        moment = np.zeros((groups, k, k))
-        j, other = data.pairs
-        moment[:, j, other] = data.products / n[:, None] + data.less
-        moment[:, other, j] = moment[:, j, other]
-        c = moment - mean[:, :, None] * mean[:, None, :]
-        variance = np.einsum("bii->bi", c)
-        possible = 1 - mean**2
-        variance = np.clip(variance, 0.02 * possible, 0.98 * possible)
-        variance = np.where(factor, mean * (1 - mean), variance)
-        sd = np.sqrt(variance)
-        correlation = np.clip(c / sd[:, :, None] / sd[:, None, :], -SIDE, SIDE)
-        known = -mean[:, :, None] * mean[:, None, :] / sd[:, :, None] / sd[:, None, :]
-        correlation = np.where(same, known, correlation)
-        correlation[:, np.arange(k), np.arange(k)] = 1.0
-        # towards independence until it is one
-        blocks = np.where(same, correlation, 0.0)
-        share = np.ones((groups, 1, 1))
-        for _ in range(60):
-            mixed = share * correlation + (1 - share) * blocks
-            lowest = np.linalg.eigvalsh(mixed)[:, 0]
-            floor = np.minimum(1e-4, np.linalg.eigvalsh(blocks)[:, 0] / 2)
-            if np.all(lowest >= floor):
-                break
-            share = np.where((lowest < floor)[:, None, None], 0.8 * share, share)
-        x = self.cone.coordinates(mean, mixed * sd[:, :, None] * sd[:, None, :])
-        parts = [x]
+            factor[rows], same[rows, rows] = True, True
+            share = np.maximum(mean[:, rows], 0.02 / block.size)
+            mean[:, rows] = share / np.maximum(share.sum(axis=1, keepdims=True) / SIDE, 1.0)
+        moment = np.zeros((len(y), q, q))
+        j, k = data.pairs
+        moment[:, j, k] = y[:, q : q + len(j)] / n[:, None] + data.less
+        moment[:, k, j] = moment[:, j, k]
+        covariance = _possible(mean, moment - mean[:, :, None] * mean[:, None, :], factor, same)
+        x = self.cone.coordinates(mean, covariance, few)
         if self.unknown:
+            least = self.model.least
             v = np.log(n - least)
             if data.most is not None:
-                v = v - np.log(data.most - n)
-            parts.append(v[:, None])
-        return np.concatenate([*parts, self.model.start(self.cone.at(x).root)], axis=1)
+                v = v - np.log(data.most.reshape(-1) - n)
+            x = np.concatenate([x, v[:, None]], axis=1)
+        return np.concatenate([x.reshape(groups, -1), np.zeros((groups, self.model.own))], axis=1)
 
 
-def _noise(
-    shape: Shape, z: FloatArray, scale: FloatArray, smooth: bool
-) -> tuple[FloatArray, FloatArray]:
-    """The log density of the noise z, but for a constant, and its slope in the statistic."""
-    if smooth:
-        precision = 1 / (shape.variance * scale**2)
-        return -0.5 * precision * z * z, precision * z
-    return shape.log_kernel(z, scale), -shape.slope(z, scale)
+def _possible(mean: FloatArray, c: FloatArray, factor: FloatArray, same: FloatArray) -> FloatArray:
+    """A covariance near c that records within the box can have; `same` marks pairs of one factor's
+    numbers, whose covariance is known from the means.
+    """
+    possible = 1 - mean**2
+    variance = np.clip(np.einsum("bii->bi", c), 0.02 * possible, 0.98 * possible)
+    variance = np.where(factor, mean * (1 - mean), variance)
+    sd = np.sqrt(variance)
+    correlation = np.clip(c / sd[:, :, None] / sd[:, None, :], -SIDE, SIDE)
+    known = -mean[:, :, None] * mean[:, None, :] / sd[:, :, None] / sd[:, None, :]
+    correlation = np.where(same, known, correlation)
+    k = np.arange(len(factor))
+    correlation[:, k, k] = 1.0
+    # towards independence until it is one
+    blocks = np.where(same, correlation, 0.0)
+    floor = np.minimum(1e-4, np.linalg.eigvalsh(blocks)[:, 0] / 2)
+    share = np.ones((len(mean), 1, 1))
+    for _ in range(60):
+        mixed = share * correlation + (1 - share) * blocks
+        short = np.linalg.eigvalsh(mixed)[:, 0] < floor
+        if not short.any():
+            break
+        share = np.where(short[:, None, None], 0.8 * share, share)
+    return np.asarray(mixed * sd[:, :, None] * sd[:, None, :])

@@ -80,7 +80,10 @@ class Model:
         return State(self._theta(rng, posterior, len(full)), full, self._sigma2(rng, released))
 
     def _sigma2(self, rng: np.random.Generator, released: FloatArray) -> FloatArray:
-        return self.observations.shape.mixing_variance(rng, self.y - released, self.scale)
+        normal = rng.standard_normal(released.shape)
+        uniform = rng.random(released.shape)
+        miss = self.y - released
+        return self.observations.shape.mixing_variance(miss, self.scale, normal, uniform)
 
     def _sum(self, rng: np.random.Generator, state: State, rows: IntArray | slice) -> FloatArray:
         """The sum over all records given y, where no record is bounded."""

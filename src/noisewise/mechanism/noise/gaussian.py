@@ -104,7 +104,7 @@ class NormalShape(Shape):
         return NormalSum(width, first, last, offset, z, sd, seen.slope, moved, seen.block)
 
     def mixing_variance(
-        self, rng: np.random.Generator, z: FloatArray, scale: FloatArray
+        self, z: FloatArray, scale: FloatArray, normal: FloatArray, uniform: FloatArray
     ) -> FloatArray:
         return np.asarray(np.broadcast_to(scale**2, z.shape))
 

@@ -85,15 +85,15 @@ class LaplaceShape(Shape):
         return LaplaceIntegral(high - low, low, high, seen.distance, p, q)
 
     def mixing_variance(
-        self, rng: np.random.Generator, z: FloatArray, scale: FloatArray
+        self, z: FloatArray, scale: FloatArray, normal: FloatArray, uniform: FloatArray
     ) -> FloatArray:
         # The variance is exponential (Park & Casella 2008), and given z its inverse is inverse
         # Gaussian. The two roots of Michael, Schucany & Haas (1976) are sums here, which do not
         # cancel.
         r = np.maximum(np.abs(z) / scale, _SMALLEST)
-        h = 0.5 * rng.standard_normal(r.shape) ** 2
+        h = 0.5 * normal**2
         root = r + h + np.sqrt(h * (h + 2 * r))
-        chosen = np.where(rng.random(r.shape) * (root + r) < root, root, r * r / root)
+        chosen = np.where(uniform * (root + r) < root, root, r * r / root)
         return np.asarray(scale**2 * chosen)
 
     def kernel_change(self, miss: FloatArray, shift: FloatArray, scale: FloatArray) -> FloatArray:

@@ -139,9 +139,11 @@ class Shape(ABC):
     # Samplers.
 
     def mixing_variance(
-        self, rng: np.random.Generator, z: FloatArray, scale: FloatArray
+        self, z: FloatArray, scale: FloatArray, normal: FloatArray, uniform: FloatArray
     ) -> FloatArray:
-        """A draw of the normal's variance given the noise z."""
+        """A draw of the normal's variance given the noise z, made of a standard normal number and a
+        uniform one.
+        """
         raise NotImplementedError
 
     # Counts with weights Gamma(a + s)/s!.
