@@ -6,10 +6,13 @@ python bench/scale.py
    DuckDB's own `count(*), sum(x)`, and against the sum of the clamped values, each in a process of
    its own, in turns.
 2. The same by 3000 groups.
-3. 20 million rows on Spark (local, two threads) and on Dask (two workers): against the plain sums
-   of those engines.
+3. The moments of six columns, 2 and 20 million rows of Parquet: against DuckDB's own float sums of
+   the same 27 columns and products, of the clamped values (and of the values as they are).
+4. 20 million rows on Spark (local, two threads) and on Dask (two workers): against the plain sums
+   of those engines; on Spark the moments too.
 
---rows 2000000 makes everything a hundred times smaller.
+--rows 2000000 makes everything a hundred times smaller. --only moments, or another part, measures
+that alone. The tables, 4 GB in all, stay in bench/data unless --data says where else.
 """
 
 import argparse
@@ -33,24 +36,26 @@ DATA = Path(__file__).parent / "data"
 FILES, GROUPS, LIMIT = 10, 3000, "1GB"
 LOWER, UPPER = 20.0, 80.0
 CLAMPED = f"least(greatest(x, {LOWER}), {UPPER})"
+COLUMNS = 6
+VALUE = (
+    "CASE WHEN random() < 0.001 THEN NULL ELSE (random() + random() + random() + random() - 2) "
+    "* 30 + 50 END"
+)
+TABLES = {
+    "scale": f"{VALUE} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county",
+    "columns": ", ".join(f"{VALUE} AS x{j}" for j in range(COLUMNS)),
+}
 
 
-def make_folder(rows: int) -> Path:
-    """Ten files of normal-like numbers, a few of them missing, and of counties."""
-    folder = DATA / f"scale{rows}"
+def make_folder(rows: int, table: str = "scale") -> Path:
+    """Ten files of normal-like numbers, a few of them missing, and of counties or other columns."""
+    folder = DATA / f"{table}{rows}"
     if not folder.exists():
-        part = DATA / f".scale{rows}.part"
+        part = DATA / f".{table}{rows}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        value = (
-            "CASE WHEN random() < 0.001 THEN NULL ELSE (random() + random() + random() + "
-            "random() - 2) * 30 + 50 END"
-        )
         for number in range(FILES):
-            query = (
-                f"SELECT {value} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county "
-                f"FROM range({rows // FILES})"
-            )
+            query = f"SELECT {TABLES[table]} FROM range({rows // FILES})"
             duckdb.execute(f"COPY ({query}) TO '{part}/{number}.parquet'")
         part.rename(folder)
     return folder
@@ -95,6 +100,41 @@ def release_groups(folder: Path) -> None:
     assert len(made) == GROUPS
 
 
+def moments(outside: Any) -> dict[str, Any]:
+    from noisewise import Bounds, families
+
+    bounds = Bounds(LOWER, UPPER, outside=outside)
+    return {"family": families.Moments(dict.fromkeys(names("x"), bounds)), "epsilon": 1}
+
+
+def release_moments(outside: str) -> Callable[[Path], None]:
+    def run(folder: Path) -> None:
+        import noisewise
+
+        noisewise.release(folder, ledger=None, **moments(outside))
+
+    return run
+
+
+def names(letter: str) -> list[str]:
+    return [f"{letter}{j}" for j in range(COLUMNS)]
+
+
+def float_sums(value: str) -> Callable[[Path], None]:
+    """DuckDB's own sums of six columns and of their 21 products, as floats."""
+    products = [f"{a} * {b}" for j, a in enumerate(names("u")) for b in names("u")[j:]]
+    sums = ", ".join(f"sum({one})" for one in [*names("u"), *products])
+    inner = ", ".join(f"{value.format(f'x{j}')} AS u{j}" for j in range(COLUMNS))
+
+    def run(folder: Path) -> None:
+        connection = duckdb.connect(config={"memory_limit": LIMIT, "temp_directory": ""})
+        connection.execute(
+            f"SELECT count(*), {sums} FROM (SELECT {inner} FROM '{folder}/*.parquet')"
+        ).fetchall()
+
+    return run
+
+
 def query(columns: str, rest: str = "") -> Callable[[Path], None]:
     def run(folder: Path) -> None:
         connection = duckdb.connect(config={"memory_limit": LIMIT, "temp_directory": ""})
@@ -109,14 +149,20 @@ JOBS: dict[str, Callable[[Path], None]] = {
     "clamped sum": query(f"count(*), sum({CLAMPED})"),
     "release by groups": release_groups,
     "sum by groups": query("county, count(*), sum(x)", "GROUP BY county"),
+    "moments, clamp": release_moments("clamp"),
+    "moments, redact": release_moments("redact"),
+    "27 sums, clamped": float_sums(f"least(greatest({{}}, {LOWER}), {UPPER})"),
+    "27 sums, as they are": float_sums("{}"),
 }
+OF_COLUMNS = ("moments, clamp", "moments, redact", "27 sums, clamped", "27 sums, as they are")
 
 
 def child(job: str, rows: int) -> None:
     """Seconds of the job, the second time, and the peak memory of the process in MB."""
     limited()
-    folder = make_folder(rows)
-    JOBS[job](make_folder(10_000))  # everything is imported and started
+    table = "columns" if job in OF_COLUMNS else "scale"
+    folder = make_folder(rows, table)
+    JOBS[job](make_folder(10_000, table))  # everything is imported and started
     began = time.perf_counter()
     JOBS[job](folder)
     seconds = time.perf_counter() - began
@@ -131,6 +177,7 @@ def measured(jobs: list[str], rows: int, repeats: int) -> dict[str, tuple[float,
     for _ in range(repeats):
         for job in jobs:
             command = [sys.executable, __file__, "--child", job, "--rows", str(rows)]
+            command += ["--data", str(DATA)]
             found[job].append(
                 json.loads(
                     subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -160,13 +207,30 @@ def duckdb_table(rows: int, repeats: int) -> None:
         f"ten times the rows take {seconds[1] / seconds[0]:.1f} and "
         f"{seconds[2] / seconds[1]:.1f} times as long"
     )
+
+
+def groups_line(rows: int, repeats: int) -> None:
     (own, memory), (plain, _) = measured(
-        ["release by groups", "sum by groups"], rows // 10, repeats
+        ["release by groups", "sum by groups"], rows, repeats
     ).values()
     print(
-        f"{rows // 10:>11,} rows by {GROUPS} groups: {own:.2f} s; / plain grouped sum "
+        f"{rows:>11,} rows by {GROUPS} groups: {own:.2f} s; / plain grouped sum "
         f"{own / plain:.2f}; peak {memory:.0f} MB"
     )
+
+
+def moments_table(rows: int, repeats: int) -> None:
+    for size in (rows // 10, rows):
+        make_folder(size, "columns")
+        found = measured(list(OF_COLUMNS), size, repeats)
+        clamp, redact, clamped, plain = (found[job][0] for job in OF_COLUMNS)
+        print(
+            f"{size:>11,} rows of {COLUMNS} columns: moments {clamp:.2f} s; / 27 float sums of "
+            f"clamped values {clamp / clamped:.2f}, of values as they are {clamp / plain:.2f}; "
+            f"under redact {redact / clamped:.2f} and {redact / plain:.2f}; peak "
+            f"{found[OF_COLUMNS[0]][1]:.0f} MB (plain sums {found[OF_COLUMNS[3]][1]:.0f} MB)",
+            flush=True,
+        )
 
 
 def timed(
@@ -202,9 +266,19 @@ def spark_line(rows: int, repeats: int) -> None:
         lambda: frame.agg(functions.sum("x")).collect(),
         repeats,
     )
+    wide = session.read.parquet(str(make_folder(rows, "columns")))
+    products = [
+        functions.sum(wide[a] * wide[b]) for j, a in enumerate(names("x")) for b in names("x")[j:]
+    ]
+    several, sums = timed(
+        lambda: noisewise.release(wide, ledger=None, **moments("clamp")),
+        lambda: wide.agg(*[functions.sum(x) for x in names("x")], *products).collect(),
+        repeats,
+    )
     session.stop()
     print(
-        f"{rows:>11,} rows on Spark: release {own:.2f} s; / its plain sum {own / plain:.2f}",
+        f"{rows:>11,} rows on Spark: release {own:.2f} s; / its plain sum {own / plain:.2f}; "
+        f"moments of {COLUMNS} columns {several:.2f} s; / its plain 27 sums {several / sums:.2f}",
         flush=True,
     )
 
@@ -238,14 +312,25 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=200_000_000)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--only", choices=["duckdb", "groups", "moments", "spark", "dask"])
     arguments = parser.parse_args()
+    globals()["DATA"] = arguments.data
     if arguments.child:
         child(arguments.child, arguments.rows)
         return
     warnings.simplefilter("ignore")
-    duckdb_table(arguments.rows, arguments.repeats)
-    spark_line(arguments.rows // 10, arguments.repeats)
-    dask_line(arguments.rows // 10, arguments.repeats)
+    tenth = arguments.rows // 10
+    parts = {
+        "duckdb": (duckdb_table, arguments.rows),
+        "groups": (groups_line, tenth),
+        "moments": (moments_table, tenth),
+        "spark": (spark_line, tenth),
+        "dask": (dask_line, tenth),
+    }
+    for part, (measure, rows) in parts.items():
+        if arguments.only in (None, part):
+            measure(rows, arguments.repeats)
 
 
 if __name__ == "__main__":

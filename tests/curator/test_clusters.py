@@ -9,6 +9,7 @@ import shutil
 import sys
 import warnings
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 
 import noisewise
 from noisewise import Bins, Bounds, PrivateBounds, families
+from noisewise.curator import spark_frames, spark_namespace, sums
 from noisewise.curator.clusters import SILENCE, Spread, Work, open_rows
 from noisewise.curator.plan import Plan
 from noisewise.curator.reading import Reading
@@ -32,6 +34,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::UserWarning"),
 ]
+INF = math.inf
 NUMBERS = [
     1.5,
     None,
@@ -52,12 +55,21 @@ NUMBERS = [
 ] * 3
 WORDS = ["a", "b", None, "c", "1", "1.0", "true", "nan", " a", "b"] * 4
 WHOLE = [1, 0, None, 3, -5, 60, 61, 2, 2**53 + 1] * 4
+UP_TO_60 = Bounds(0, 60, outside="redact")
 CASES = [
-    ("double", NUMBERS, families.Exponential(), Bounds(0, 60, outside="redact")),
+    ("double", NUMBERS, families.Exponential(), UP_TO_60),
     ("double", NUMBERS, families.Exponential(), Bounds(0.5, 60, outside="clamp")),
     ("double", NUMBERS, families.Normal(), Bounds(-3, 60, outside="clamp")),
     ("double", NUMBERS, families.Bernoulli(), None),
     ("bigint", WHOLE, families.Poisson(), Bounds(0, 60, outside="redact")),
+    ("double", NUMBERS, families.Normal(), Bounds(0.1, 60, outside="redact")),
+    ("double", NUMBERS, families.Normal(mean=3), Bounds(-5, 60, outside="redact")),
+    ("double", [None] * 3, families.Normal(), Bounds(-3, 60, outside="clamp")),
+    ("double", [], families.Exponential(), Bounds(0, 60, outside="redact")),
+    ("bigint", [*WHOLE, -(2**63), 2**63 - 1], families.Normal(), Bounds(0, 7, outside="clamp")),
+    ("float", [1.5, 0.1, None, math.nan, math.inf, -3e38], families.Exponential(), UP_TO_60),
+    ("tinyint", [1, None, -128, 127], families.Geometric(), Bounds(1, 7, outside="clamp")),
+    ("decimal(20,2)", [Decimal("1.10"), None, Decimal("1e15")], families.Exponential(), UP_TO_60),
     ("boolean", [True, None, False, True] * 5, families.Bernoulli(), None),
     ("string", WORDS, families.Categorical(["a", "b", "1", "true"], other="b"), None),
     (
@@ -129,6 +141,89 @@ def test_spark_gives_the_sums_of_pandas(
     assert isinstance(column, Spread)
     assert column.sums(lattice_for(family, bounds)) == in_pandas(values, family, bounds)
     assert column.count() == len(values)
+
+
+@pytest.fixture(params=["true", "false"])
+def own_arithmetic(
+    request: pytest.FixtureRequest, spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
+    """A Spark that does without Python on its workers, and for which an overflow is an error or is
+    not.
+    """
+    monkeypatch.setattr(spark_frames, "_in_columns", None)
+    spark.conf.set("spark.sql.ansi.enabled", request.param)
+    yield spark
+    spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def test_spark_sums_plain_numbers_itself(own_arithmetic: Any, rng: np.random.Generator) -> None:
+    """All over the doubles, and halfway between lattice points."""
+    bits = rng.integers(-(2**63), 2**63, 1000, dtype=np.int64).view(np.float64)
+    halves = (rng.integers(-(2**19), 2**19, 1000) + 0.5) * (31.5 / 2**19) + 28.5
+    ends = [-3.0, 60.0, 2.0**53, -(2.0**53), 2.0**63, -(2.0**63), 1e308, -INF, INF, math.nan]
+    values = np.concatenate([bits, halves, *(np.nextafter(ends, to) for to in (-INF, 0, INF))])
+    plain = pd.DataFrame({"x": values, "y": rng.permutation(values)})
+    plain["k"] = rng.integers(-4, 70, len(values))
+    frame = own_arithmetic.createDataFrame(
+        [*plain.itertuples(index=False)], "x double, y double, k bigint"
+    )
+    for outside in ("redact", "clamp"):
+        bounds = Bounds(-3, 60, outside=outside)
+        for family in (families.Normal(), families.Normal(mean=2), families.Normal(variance=2)):
+            settings = Settings(family=family, column="x", bounds=bounds, epsilon=1)
+            assert_same(frame, plain, settings)
+        columns = {"x": bounds, "y": Bounds(-3, 60, outside="redact"), "k": bounds}
+        assert_same(frame, plain, Settings(family=families.Moments(columns), epsilon=1))
+
+
+def assert_same(frame: Any, plain: pd.DataFrame, settings: Settings) -> None:
+    plan = Plan.widest(settings)
+    wanted = open_rows(plain, plan.reading).sums(plan.lattice)
+    assert open_rows(frame, plan.reading).sums(plan.lattice) == wanted
+    columns = [plain[one.name] for one in plan.lattice.columns] or plain["x"]
+    with np.errstate(all="ignore"):
+        parts = plan.lattice.integers(columns)
+    assert wanted == [(len(plain), [int(part.sum()) for part in parts])]
+
+
+def test_too_many_records_for_sums_of_floats_are_summed_as_integers(
+    spark: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = pd.DataFrame({"x": [1.5, 2.0, None, 61.0], "g": ["a", "b", "a", "a"]})
+    frame = spark.createDataFrame([*plain.itertuples(index=False)], "x double, g string")
+    lattice = lattice_for(families.Normal(), UP_TO_60)
+    readings = [Reading("x"), Reading("x", (), "g", ("a", "b", "c"))]
+    wanted = [open_rows(plain, reading).sums(lattice) for reading in readings]
+    assert sums.exact_as_floats(2**34, lattice)
+    assert not sums.exact_as_floats(2**34 + 1, lattice)
+    monkeypatch.setattr(sums, "EXACT", 3 * lattice.most)
+    used = []
+    monkeypatch.setattr(
+        sums.db, "astype", lambda k, kind: used.append(kind) or k.cast({"int64": "BIGINT"}[kind])
+    )
+    assert [open_rows(plain, reading).sums(lattice) for reading in readings] == wanted
+    assert used  # without groups there is one record too many, and in no group
+    through_arrow = spark_frames._in_columns
+    monkeypatch.setattr(
+        spark_frames, "_in_columns", lambda *part: used.append("arrow") or through_arrow(*part)
+    )
+    assert open_rows(frame, readings[0]).sums(lattice) == wanted[0]
+    assert used[-1] == "arrow"
+
+
+def test_spark_rounds_and_compares_as_numpy_does(spark: Any) -> None:
+    values = [0.5, -0.5, 2.0**53 - 0.5, 2.0**62, -(2.0**63), 1e308, INF, -INF, math.nan, None]
+    frame = spark.createDataFrame([(v,) for v in values], "x double")
+    x = frame["x"]
+    found = frame.select(
+        spark_namespace.floor(x), spark_namespace.isnan(x), spark_namespace.isfinite(x)
+    ).collect()
+    for value, (floor, isnan, isfinite) in zip(values, found, strict=True):
+        if value is None:
+            assert (floor, isnan, isfinite) == (None, None, None)
+        else:
+            assert floor == pytest.approx(np.floor(value), abs=0, rel=0, nan_ok=True)
+            assert (isnan, isfinite) == (np.isnan(value), np.isfinite(value))
 
 
 @pytest.mark.parametrize("parts", [1, 3, 20])

@@ -4,6 +4,9 @@ from typing import Any
 
 from duckdb import CaseExpression, ConstantExpression, Expression, FunctionExpression
 
+nan = None
+"""What stands for a missing number: NULL."""
+
 
 def where(condition: Expression, yes: Any, no: Any) -> Expression:
     return CaseExpression(condition, _expression(yes)).otherwise(_expression(no))
@@ -19,10 +22,6 @@ def isnan(x: Expression) -> Expression:
 
 def isfinite(x: Expression) -> Expression:
     return FunctionExpression("isfinite", x)
-
-
-def right_shift(x: Expression, bits: int) -> Expression:
-    return FunctionExpression(">>", x, ConstantExpression(bits))
 
 
 def astype(x: Expression, kind: str) -> Expression:

@@ -1,12 +1,13 @@
 """From a record's value to the whole numbers that are summed: the one definition that decides the
 sensitivity.
 
-Each lattice is frozen public data. `integers(x, xp)` runs on NumPy arrays (studies, tests) and,
-with the curator's namespace in place of NumPy, inside a database; x is a float column in which NaN,
-or a database's NULL, stands for a missing record (so a condition is phrased to be true of what is
+Each lattice is frozen public data. Its stages run on NumPy arrays (studies, tests) and, with the
+curator's namespace in place of NumPy, inside a database; x is a float column in which NaN, or a
+database's NULL, stands for a missing record (so a condition is phrased to be true of what is
 present: NULL is not true). Whatever x is, the result lies in the declared integer ranges, because
-the last step before the sum is a clip. Sums of integers are exact in any order, so the sensitivity
-that a lattice states holds for the sums as they are.
+the last step before the sum is a clip. The whole numbers are floats until they are summed, and
+`most` says how many of them a float can hold the sum of. Sums of whole numbers are exact in any
+order, so the sensitivity that a lattice states holds for the sums as they are.
 """
 
 import math
@@ -21,13 +22,14 @@ import numpy as np
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.missing import missing_note, substitute_for
+from noisewise.mechanism.ruler import TOP, Ruler
 from noisewise.mechanism.sensitivity import (
     Sensitivity,
     Size,
     largest_l1,
     parabola_diameter_squared,
 )
-from noisewise.mechanism.steps import RESOLUTION, lattices_of
+from noisewise.mechanism.steps import lattices_of
 from noisewise.model import families
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
@@ -44,6 +46,8 @@ Coordinates = Literal["plain", "standardised"]
 """What a released statistic is of: t(x), or (u, u^2) of u = (x - centre)/radius of the bounds."""
 Sums = tuple[int, list[int]]
 """n and, for each statistic, the sum of the records' integer contributions less their offsets."""
+Stage = Callable[[tuple[Any, ...], Namespace], tuple[Any, ...]]
+"""From columns to columns."""
 NO_VALUES = np.empty(0)
 """What a lattice tries in the database that lets no family's code run in it."""
 
@@ -52,7 +56,7 @@ class Records(Protocol):
     """What a lattice asks of records, wherever they are; for each group, if they are in groups."""
 
     def sums_of_integers(self, lattice: "Lattice") -> list[Sums]:
-        """The sums of what `lattice.integers` gives."""
+        """The sums of what the lattice's stages give."""
 
     def counts_of_labels(self, other: int) -> list[Sums]:
         """How many have each label; those that have none of them count for the one at `other`."""
@@ -139,9 +143,26 @@ class Lattice(ABC):
         """Public values on which to try whether the database computes the same integers."""
         return NO_VALUES
 
-    @abstractmethod
+    @property
+    def most(self) -> int:
+        """The largest size of an integer less its offset."""
+        ranges = zip(self.ranges, self.offset, strict=True)
+        return max(1, *(max(offset - low, high - offset) for (low, high), offset in ranges))
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """From a record's columns to its contribution to each statistic less the offset, as floats
+        that are whole: what a stage gives is used more than once by the next, and a database should
+        compute it once. () where records are counted instead.
+        """
+        return ()
+
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         """A record's contribution to each statistic, less the offset."""
+        columns: tuple[Any, ...] = tuple(x) if self.columns else (x,)
+        for stage in self.stages:
+            columns = stage(columns, xp)
+        return tuple(xp.astype(k, "int64") for k in columns)
 
     def query(self, records: Records) -> list[Sums]:
         """Ask records for their sums."""
@@ -191,38 +212,53 @@ class Plain(Lattice):
         sweep = np.linspace(self.lower, self.upper, 513)
         return np.concatenate([sweep, [0.0, -1.0, np.nan, np.inf, -np.inf]])
 
-    def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
-        return self.rounded(x, self.family.statistic(self.within(x, xp), xp), xp)
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.bounded, self.described, self.rounded, self.points
+
+    def bounded(self, x: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """x, and the value within the bounds of which the statistic is taken, whatever x is."""
+        (value,) = x
+        return value, self.within(value, xp)
 
     def within(self, x: Any, xp: Namespace = np) -> Any:
         """The value within the bounds of which the statistic is taken, whatever the record."""
-        known = self._known(x, xp)
-        return xp.where(
-            known < self.lower, self.lower, xp.where(known > self.upper, self.upper, known)
-        )
-
-    def rounded(self, x: Any, statistic: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
-        """The integers of a record x, given the statistic of the value within the bounds."""
-        if self.redact:
-            known = self._known(x, xp)
-            counts = self._present(x, xp) & (known >= self.lower) & (known <= self.upper)
-        columns = []
-        for t, step, lo, hi in zip(statistic, self.steps, self.low, self.high, strict=True):
-            k = xp.floor(xp.where(xp.isfinite(t), t, lo * step) * (1 / step) + 0.5)
-            k = xp.astype(xp.where(k < lo, float(lo), xp.where(k > hi, float(hi), k)), "int64")
-            columns.append(xp.where(counts, k, 0) if self.redact else k - lo)
-        return tuple(columns)
-
-    def _present(self, x: Any, xp: Namespace) -> Any:
-        present = ~xp.isnan(x)
+        missing = self.lower if self.missing is None else self.missing
         if self.family.bounded:  # a Bernoulli record that is neither 0 nor 1 is missing
-            present = present & ((x == self.lower) | (x == self.upper))
-        return present
+            return xp.where((x == self.lower) | (x == self.upper), x, missing)
+        # NaN is below nothing in NumPy, and above infinity in a database
+        above = xp.where(x <= math.inf, self.upper, missing)
+        return xp.where(x < self.lower, self.lower, xp.where(x <= self.upper, x, above))
 
-    def _known(self, x: Any, xp: Namespace) -> Any:
-        return xp.where(
-            self._present(x, xp), x, self.lower if self.missing is None else self.missing
-        )
+    def described(self, bounded: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """x, and the statistic."""
+        x, within = bounded
+        return x, *self.family.statistic(within, xp)
+
+    def rounded(self, described: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """x, the statistic, and the nearest lattice points."""
+        x, *statistic = described
+        nearest = [
+            xp.floor(t * (1 / step) + 0.5) for t, step in zip(statistic, self.steps, strict=True)
+        ]
+        return x, *statistic, *nearest
+
+    def points(self, rounded: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """The whole numbers; the least one where the statistic is not finite."""
+        x, *rest = rounded
+        d = len(self.steps)
+        columns = []
+        for t, k, low, high in zip(rest[:d], rest[d:], self.low, self.high, strict=True):
+            lo, hi = float(low), float(high)
+            others = xp.where(xp.isfinite(t) & (k > hi), hi, lo)
+            # one comparison, and exact: multiples of a half below 2^52
+            point = xp.where(xp.abs(k - (lo + hi) / 2) <= (hi - lo) / 2, k, others)
+            if self.redact:
+                counts = (x >= self.lower) & (x <= self.upper)
+                columns.append(xp.where(counts, point, 0.0))
+            else:
+                columns.append(point - lo)
+        return tuple(columns)
 
 
 @final
@@ -234,7 +270,7 @@ class Standardised(Lattice):
     """
 
     coordinates: ClassVar[Coordinates] = "standardised"
-    TOP: ClassVar[int] = 1 << (RESOLUTION - 1)
+    TOP: ClassVar[int] = TOP
     lower: float
     upper: float
     redact: bool
@@ -257,28 +293,41 @@ class Standardised(Lattice):
     def note(self) -> str:
         return missing_note(self.missing)
 
-    def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
-        top = float(self.TOP)
-        centre, radius = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
-        known = xp.where(~xp.isnan(x), x, centre if self.missing is None else self.missing)
-        k = xp.floor((known - centre) * (top / radius) + 0.5)
-        k = xp.where(k < -top, -top, xp.where(k > top, top, k))
-        # the centre of the bounds is k = 0, so a missing record is redacted already
-        if self.redact:
-            k = xp.where((known >= self.lower) & (known <= self.upper), k, 0.0)
-        return self.powers(xp.astype(k, "int64"), xp)
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self.rounded, self.point, self.powers
+
+    @property
+    def ruler(self) -> Ruler:
+        return Ruler(self.lower, self.upper, self.redact)
+
+    def rounded(self, x: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """x, and the nearest step."""
+        (value,) = x
+        return value, self.ruler.rounded(value, xp)
+
+    def point(self, rounded: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """The lattice point k. That of the centre is 0, which is what a redacted record gives."""
+        absent = 0.0
+        if self.missing is not None:
+            value = np.float64(self.missing)
+            absent = float(self.ruler.point(value, self.ruler.rounded(value), absent))
+        x, nearest = rounded
+        return (self.ruler.point(x, nearest, absent, xp),)
 
     @classmethod
-    def powers(cls, k: Any, xp: Namespace = np) -> tuple[Any, Any]:
+    def powers(cls, point: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, Any]:
         """The two statistics of the lattice point k."""
-        return k, xp.right_shift(k * k + cls.TOP // 2, RESOLUTION - 1)
+        (k,) = point
+        return k, xp.floor(k * k * (1 / cls.TOP) + 0.5)
 
 
 @cache
 def _sensitivity_of_powers() -> Sensitivity:
     """Over every lattice point, the redacted record among them: k = 0 gives (0, 0)."""
     top = Standardised.TOP
-    first, second = Standardised.powers(np.arange(-top, top + 1, dtype=np.int64))
+    every = np.arange(-top, top + 1, dtype=float)
+    first, second = (k.astype(np.int64) for k in Standardised.powers((every,)))
     pair = Size(largest_l1(first, second), parabola_diameter_squared(top))
     return Sensitivity(pair, Sensitivity.of_ranges(((-top, top), (0, top))).record)
 

@@ -1,22 +1,21 @@
 """From a record of several columns to whole numbers: sums and products of them, or one cell."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
+from operator import add, and_
 from typing import Any, ClassVar, final
 
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.mechanism.lattice import Lattice, Records, Standardised, Sums
+from noisewise.mechanism.lattice import Lattice, Records, Stage, Standardised, Sums
 from noisewise.mechanism.products_sensitivity import (
     LESS,
     products_sensitivity,
     room_for_count,
 )
+from noisewise.mechanism.ruler import Ruler
 from noisewise.mechanism.sensitivity import Sensitivity, Size
-from noisewise.mechanism.steps import RESOLUTION
 from noisewise.model.arrays import Namespace
 from noisewise.model.columns import Column, Cut, Factor, Number
 from noisewise.model.families.moments import Moments
@@ -33,9 +32,10 @@ FEW_EDGES = 65
 class Products(Lattice):
     """Whether a record counts, its z and their products, all computed in integers from z 2^19.
 
-    A numeric column is rounded to k = u 2^19; an indicator is 0 or 2^19. A product is that of two
-    such integers over 2^19, rounded, and a square is less half a column for every record that
-    counts. One step serves all. A record that does not count contributes 0 to everything.
+    A numeric column is rounded to k = u 2^19 by its ruler; an indicator is 0 or 2^19. A product is
+    that of two such integers over 2^19, rounded, and a square is less half a column for every
+    record that counts. One step serves all. A record that does not count contributes 0 to
+    everything.
     """
 
     counted: ClassVar[bool] = True
@@ -93,73 +93,68 @@ class Products(Lattice):
         bounds = "outside bounds under redact, "
         return NOTHING.format(bounds, "contributes nothing; the count is of those that remain")
 
-    def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
-        """Of the columns' values, for a factor the index of its level; the first of the integers
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """From the columns' values, for a factor the index of its level; the first of the integers
         says whether a record counts.
         """
-        step: tuple[Any, ...] = tuple(x)
-        for stage in self.stages:
-            step = stage(step, xp)
-        return step
+        return self.rounded, self.points, self.counting, self.blank, self.scaled, self.products
 
     @property
-    def stages(self) -> tuple[Callable[[tuple[Any, ...], Namespace], tuple[Any, ...]], ...]:
-        """From the columns' values to the integers: whatever a stage gives is used more than once
-        by the next, and a database should compute it once.
-        """
-        return self.known, self.blank, self.rounded, self.points, self.products
-
-    def known(self, x: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
-        """Whether a record counts, and its values."""
-        within = [_within(one, v, xp) for one, v in zip(self.columns, x, strict=True)]
-        return reduce(and_, within), *x
-
-    def blank(self, known: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
-        """1 or 0 for whether a record counts; of one that does not, values that contribute 0."""
-        counts, *x = known
-        kept = [
-            xp.where(counts, v, one.bounds.middle if isinstance(one, Number) else 0.0)
-            for one, v in zip(self.columns, x, strict=True)
-        ]
-        return xp.astype(xp.where(counts, 1, 0), "int64"), *kept
-
-    def rounded(self, kept: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
-        """Numbers in lattice steps, by the same arithmetic as that of one column (Standardised)."""
-        counts, *x = kept
-        top = float(self.TOP)
-        return counts, *(
-            xp.floor((v - one.bounds.middle) * (top / one.bounds.radius) + 0.5)
+    def rulers(self) -> tuple[Ruler | None, ...]:
+        """Of each column that is a number."""
+        return tuple(
+            Ruler(one.bounds.lower, one.bounds.upper, one.bounds.outside == "redact")
             if isinstance(one, Number)
-            else v
-            for one, v in zip(self.columns, x, strict=True)
+            else None
+            for one in self.columns
         )
 
+    def rounded(self, x: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """The values, and the nearest step of each number."""
+        pairs = zip(self.rulers, x, strict=True)
+        return *x, *(ruler.rounded(v, xp) for ruler, v in pairs if ruler is not None)
+
     def points(self, rounded: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
-        """z on the lattice, whatever the values were."""
-        counts, *x = rounded
-        top = float(self.TOP)
-        found = []
-        for one, k in zip(self.columns, x, strict=True):
-            if isinstance(one, Number):
-                clipped = xp.where(k < -top, -top, xp.where(k > top, top, k))
-                found.append(xp.astype(clipped, "int64"))
-                continue
-            assert isinstance(one, Factor)
-            for level in range(1, len(one.levels)):
-                found.append(xp.astype(xp.where(k == float(level), top, 0.0), "int64"))
-        return counts, *found
+        """Of each column its step or level, of a record that does not count NaN or NULL in one."""
+        q = len(self.columns)
+        nearest = iter(rounded[q:])
+        return tuple(
+            v if ruler is None else ruler.point(v, next(nearest), xp.nan, xp)
+            for ruler, v in zip(self.rulers, rounded[:q], strict=True)
+        )
 
-    def products(self, points: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
-        """The integers."""
-        counts, *z = points
-        half, bits = self.TOP // 2, RESOLUTION - 1
-        # half a column less, before the shift: the same for all squares
-        less = half - counts * (half << bits)
+    def counting(self, points: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """Whether a record counts: no column is missing where their sum is not."""
+        return ~xp.isnan(reduce(add, points)), *points
 
-        def product(j: int, k: int) -> Any:
-            return xp.right_shift(z[j] * z[k] + (less if j == k else half), bits)
+    def blank(self, counting: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """1 or 0 for whether a record counts, and its z on the lattice, 0 if it does not."""
+        counts, *points = counting
+        top, z = float(self.TOP), []
+        for one, k in zip(self.columns, points, strict=True):
+            if isinstance(one, Factor):
+                levels = range(1, len(one.levels))
+                z += [xp.where(counts & (k == float(level)), top, 0.0) for level in levels]
+            else:
+                z.append(xp.where(counts, k, 0.0))
+        return xp.where(counts, 1.0, 0.0), *z
 
-        return counts, *z, *(product(j, k) for j, k in self.family.products)
+    def scaled(self, blank: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """The same, what is added to a square before it is rounded down, and z in units."""
+        counts, *z = blank
+        # half a column less, for every record that counts
+        return counts, *z, 0.5 - counts * float(self.TOP // 2), *(k * (1 / self.TOP) for k in z)
+
+    def products(self, scaled: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """The integers. All of it is exact: the product of two steps has 38 bits."""
+        width = len(scaled) // 2
+        counts, *z = scaled[:width]
+        less, *units = scaled[width:]
+        products = (
+            xp.floor(z[j] * units[k] + (less if j == k else 0.5)) for j, k in self.family.products
+        )
+        return counts, *z, *products
 
 
 @final
@@ -202,7 +197,7 @@ class Cells(Lattice):
 
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         """Of the columns' values, for a factor the index of its level."""
-        falls = reduce(and_, [_within(one, v, xp) for one, v in zip(self.columns, x, strict=True)])
+        falls = reduce(and_, [_falls(one, v, xp) for one, v in zip(self.columns, x, strict=True)])
         cell: Any = 0.0
         for one, value in zip(self.family.parts, x, strict=True):
             index = bin_of(one, value, xp) if isinstance(one, Cut) else value
@@ -249,20 +244,13 @@ def _even_width(cut: Cut) -> float | None:
     return float(width) if many and np.array_equal(even, edges) else None
 
 
-def _within(one: Column, value: Any, xp: Namespace) -> Any:
-    """Whether the value of a column lets a record count: false, or a database's NULL, if not."""
-    if isinstance(one, Cut):
-        return within_edges(one, value)
-    if isinstance(one, Number) and one.bounds.outside == "redact":
-        return _between(value, one.bounds.lower, one.bounds.upper)
-    return ~xp.isnan(value)
+def _falls(one: Column, value: Any, xp: Namespace) -> Any:
+    """Whether a column has a level for the value: false, or a database's NULL, if not."""
+    return within_edges(one, value) if isinstance(one, Cut) else ~xp.isnan(value)
 
 
 def within_edges(cut: Cut, value: Any) -> Any:
-    """Whether a bin holds the value."""
-    return _between(value, cut.bins.edges[0], cut.bins.edges[-1])
-
-
-def _between(value: Any, low: float, high: float) -> Any:
-    """False of NaN: it is no number's equal in NumPy, and above them all in a database."""
-    return (value >= low) & (value <= high)
+    """Whether a bin holds the value. False of NaN: it is no number's equal in NumPy, and above them
+    all in a database.
+    """
+    return (value >= cut.bins.edges[0]) & (value <= cut.bins.edges[-1])
