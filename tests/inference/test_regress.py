@@ -206,6 +206,32 @@ def test_a_sharp_count_is_a_public_number_and_a_vague_one_is_less(rng) -> None:
             assert found.mean("a") == pytest.approx(known.mean("a"), abs=0.15 * known.sd("a"))
 
 
+def test_an_unknown_number_of_few_records_is_summed_over(rng) -> None:
+    """A mean alone, against weighted draws from the prior with every whole N from 2 to 10."""
+    size = 2_000_000
+    n = rng.integers(2, 11, size)
+    beta = rng.standard_normal(size)
+    sigma = np.sqrt(0.25 / rng.standard_gamma(1.0, size))
+    mean = beta + sigma / np.sqrt(n) * rng.standard_normal(size)
+    square = mean**2 + sigma**2 * 2 * rng.standard_gamma((n - 1) / 2) / n
+    y, count, scale = np.array([3.0, 0.5]), 6.0, 1.5  # the sum; squares less N/2
+    miss = np.abs(y[0] - n * mean) + np.abs(y[1] - n * (square - 0.5)) + np.abs(count - n)
+    weight = np.where(square <= 1, np.exp(-miss / scale), 0.0)
+    weight /= weight.sum()
+    centre = [weight @ one for one in (beta, sigma)]
+    spread = [
+        np.sqrt(weight @ (one - c) ** 2) for one, c in zip((beta, sigma), centre, strict=True)
+    ]
+    assert 1 / (weight**2).sum() > 10_000
+    family = families.Moments({"y": UNIT}, less=0.5)
+    law = noise.Laplace(scale)
+    made = Release(family, 10, tuple(y), law.broadcast(2), count=NoisyCount(count, law))
+    found = noisewise.regress(made, "y", [], draws=8000, seed=1)
+    for name, c, s in zip(("intercept", "sigma"), centre, spread, strict=True):
+        assert found.mean(name) == pytest.approx(c, abs=0.1 * s)  # N is real here, from 1 to 10
+        assert found.sd(name) == pytest.approx(s, rel=0.08)
+
+
 def test_columns_that_are_not_asked_for_play_no_part(rng) -> None:
     """Their statistics may say anything."""
     family, sums, _, y = table(rng)
