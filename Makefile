@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check bench bench-inference calibration audit fuzz clean
+.PHONY: demo test check bench bench-inference bench-regression calibration audit fuzz clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -32,8 +32,14 @@ bench-inference: .venv/ready
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python bench/inference.py
 
+bench-regression: .venv/ready
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python bench/regression.py
+
 calibration: .venv/ready
 	$(BIN)/python bench/calibration.py
+	$(BIN)/python bench/regression_calibration.py calibration
+	$(BIN)/python bench/regression_calibration.py shapes
 
 fuzz: .venv/ready
 	NOISEWISE_FUZZ=100000 $(BIN)/pytest tests/test_fuzz.py tests/test_fuzz_inference.py -n 2

@@ -189,6 +189,9 @@ def test_releases_of_the_same_records_do_not_combine(rng) -> None:
     )
     with pytest.raises(NoisewiseError, match="either kind"):
         noisewise.regress([counted, pair[0]], "y", ["a"])
+    coarse = observe(family=family, n=len(y), statistic=sums, noise=noise.DiscreteLaplace(1.0, 2.0))
+    with pytest.raises(NoisewiseError, match="coarser than its scale"):
+        noisewise.regress(coarse, "y", ["a"])
 
 
 def test_a_sharp_count_is_a_public_number_and_a_vague_one_is_less(rng) -> None:

@@ -109,6 +109,8 @@ def strange(releases: Sequence[Release]) -> str | None:
     noises = [one.noise for one in releases] + [count.noise for count in counts]
     if not all(noise.shape.mixes for noise in noises):
         return "several columns need Laplace or normal noise; this one is neither"
+    if any(noise.discrete and np.any(noise.steps > noise.scales) for noise in noises):
+        return "the steps of the noise are coarser than its scale; several columns need finer ones"
     if counts and len(counts) < len(releases):
         return "some of the releases have a noisy count and others a public n; give either kind"
     if len({one.n is None for one in releases}) > 1:
