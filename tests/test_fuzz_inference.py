@@ -82,6 +82,26 @@ RELEASES = [
         noise.Laplace(2.0),
         count=NoisyCount(9.5, noise.Laplace(1.0)),
     ),
+    Release(
+        families.Moments(
+            {
+                "a": Bounds(-1, 1, outside="redact"),
+                "b": Bounds(0, 9, outside="clamp"),
+                "f": ["x", "y"],
+            },
+            less=0.5,
+        ),
+        400,
+        (10.0, -20.0, 100.0, -60.0, 5.0, 30.0, -80.0, 9.0),
+        noise.Laplace(6.0).broadcast(8),
+        count=NoisyCount(380.0, noise.Laplace(6.0)),
+    ),
+    Release(
+        families.Table({"a": ["x", "y"], "b": ["1", "2", "3"]}),
+        50,
+        (3.0, 10.0, 5.0, 8.0, 9.0, 11.0),
+        noise.DiscreteLaplace(2.0, 1.0).broadcast(6),
+    ),
 ]
 
 

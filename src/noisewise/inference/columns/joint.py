@@ -51,7 +51,9 @@ def refusal(releases: Sequence[Release]) -> str | None:
     q = len(cast(Moments, releases[0].family).numeric)
     for one in releases:
         if q and one.n is not None and one.n <= q + 1:
-            return f"{one.n} records cannot tell how {q} columns vary together; release fewer"
+            return (
+                f"{one.n} records cannot tell how {q} columns vary together; release fewer columns"
+            )
     return strange(releases)
 
 

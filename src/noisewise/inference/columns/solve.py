@@ -24,7 +24,7 @@ BATCH = 128
 PIECE = 256
 """Groups that one process is given at a time, where there are more: it starts within a second,
 and they take it many."""
-MOST_BLOCKS = 10
+MOST_BLOCKS = 6
 """Chains that have not mixed go on, so many times as long at most."""
 GOOD_RHAT, BAD_RHAT = 1.04, 1.1
 """Chains that agree so well have mixed; of those that agree worse, the first steps are left out."""

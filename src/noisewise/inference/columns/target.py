@@ -138,7 +138,8 @@ class Target:
         s, rest = special.expit(v), special.expit(-v)
         span = most.reshape(-1) - least
         log = np.log(span) - np.logaddexp(0, -v) - np.logaddexp(0, v)
-        return most.reshape(-1) - span * rest, span * s * rest, log, rest - s
+        size = np.where(v < 0, least + span * s, most.reshape(-1) - span * rest)  # all digits
+        return size, span * s * rest, log, rest - s
 
     def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The coordinates of the parts, one after the other, and the model's own."""
