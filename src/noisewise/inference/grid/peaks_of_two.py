@@ -13,6 +13,7 @@ import numpy as np
 
 from noisewise.inference.problem import Problem
 from noisewise.model.arrays import FloatArray
+from noisewise.model.bounds import Bounds
 
 FIRST = np.sinh(np.linspace(-np.arcsinh(60.0), np.arcsinh(60.0), 161))
 """Of the table: psi1, the location in units of about the bounds' radius or of the record's sd."""
@@ -56,14 +57,22 @@ def peaks(problem: Problem) -> list[list[Peak]]:
     observations = problem.observations[0]
     if observations.dimension != 2 or observations.bounds is None:
         return [[] for _ in range(problem.groups)]
-    second = SECOND + 2 * np.log((observations.bounds.upper - observations.bounds.lower) / 2)
-    table = _Moments(problem, FIRST, second)
+    table = _Moments(problem, *_places(problem, observations.bounds))
     out = []
     for group in range(problem.groups):
         starts = table.cells(group)
         found = _distinct(*_search(problem, group, starts)) if len(starts) else []
         out.append(_weighed(problem, group, found) if len(found) > 1 else found)
     return out
+
+
+def _places(problem: Problem, bounds: Bounds) -> tuple[FloatArray, FloatArray]:
+    """psi1 and psi2 of the table."""
+    first, second = FIRST, SECOND + 2 * np.log(bounds.radius)
+    with np.errstate(over="ignore"):
+        if not problem.together:
+            first = np.unique(problem.axes[0].psi(bounds.middle + bounds.radius * FIRST))
+        return first, np.unique(problem.axes[1].psi(np.exp(second)))
 
 
 def _weighed(problem: Problem, group: int, found: list[Peak]) -> list[Peak]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.certificate import Certificate
-from noisewise.inference.problem import Problem
+from noisewise.inference.problem import Problem, example
 from noisewise.inference.solution import Solution
 from noisewise.model.arrays import FloatArray
 from noisewise.model.family import Parametric
@@ -59,6 +59,18 @@ class Method(ABC):
     @abstractmethod
     def solve(self, problem: Problem, request: Request) -> list[Solution]:
         """One solution for each group."""
+
+
+def needs_conjugate(name: str, problem: Problem) -> str | None:
+    """The refusal of a method that updates theta by conjugacy; None where the prior allows that."""
+    if problem.conjugate:
+        return None
+    kind, own = problem.family.kind, problem.family.prior
+    has = "which has none" if own is None else f"such as {example(problem.family)}"
+    return (
+        f"{name} needs the conjugate prior of the {kind} family, {has}; use method='auto' (exact) "
+        "for any other."
+    )
 
 
 @dataclass(frozen=True)
