@@ -83,6 +83,15 @@ class Problem:
         return np.sqrt(self.axes[1].theta(psi2) + self._radius**2)
 
     @property
+    def sheared(self) -> bool:
+        """Whether psi1 is the log of the ratio of both parameters."""
+        return self.family.ratio and all(one == Axis(0, np.inf) for one in self.axes)
+
+    def shift(self, psi2: FloatArray) -> FloatArray:
+        """By how much the first parameter's own coordinate exceeds psi1, at psi2."""
+        return psi2 if self.sheared else np.zeros(np.shape(psi2))
+
+    @property
     def together(self) -> bool:
         """Whether psi1 is a location in units that follow the second parameter, a variance."""
         if not self.family.polynomial or self.observations[0].bounds is None:
@@ -103,22 +112,32 @@ class Problem:
 
     def theta(self, psi: FloatArray) -> FloatArray:
         """(points, p) from psi of shape (points,) or (points, p)."""
-        columns = psi[:, None] if psi.ndim == 1 else psi
+        columns = self._columns(psi)
         theta = np.stack([axis.theta(columns[:, j]) for j, axis in enumerate(self.axes)], axis=1)
         if self.together:
             theta[:, 0] = self.centre + columns[:, 0] * self.stretch(columns[:, 1])
         return theta
 
+    def _columns(self, psi: FloatArray) -> FloatArray:
+        """The coordinate of each parameter by itself, (points, p)."""
+        if psi.ndim == 1:
+            return psi[:, None]
+        if not self.sheared:
+            return psi
+        return np.stack([psi[:, 0] + psi[:, 1], psi[:, 1]], axis=1)
+
     def psi(self, theta: FloatArray) -> FloatArray:
         """(points, p) from theta of shape (points, p)."""
         psi = np.stack([axis.psi(theta[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+        if self.sheared:
+            psi[:, 0] -= psi[:, 1]
         if self.together:
             psi[:, 0] = (theta[:, 0] - self.centre) / self.stretch(psi[:, 1])
         return psi
 
     def log_prior(self, psi: FloatArray, group: IntArray) -> FloatArray:
         """The log prior density of psi."""
-        columns = psi[:, None] if psi.ndim == 1 else psi
+        columns = self._columns(psi)
         jacobian = np.asarray(
             sum(axis.log_jacobian(columns[:, j]) for j, axis in enumerate(self.axes))
         )

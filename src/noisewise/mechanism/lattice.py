@@ -36,6 +36,7 @@ from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.families.moments import Moments
 from noisewise.model.families.table import Table
 from noisewise.model.family import Family, StatisticKind
+from noisewise.model.transformed import Transformed
 
 if TYPE_CHECKING:
     from noisewise.mechanism.products import Cells
@@ -228,7 +229,8 @@ class Plain(Lattice):
 @final
 @dataclass(frozen=True, slots=True)
 class Standardised(Lattice):
-    """(u, u^2) of u = (x - centre)/radius, both computed in integers from one rounded k = u 2^19.
+    """(u, u^2) of u = (x - centre)/radius, both computed in integers from one rounded k = u 2^19; of
+    a transformed column, of u = (g(x) - centre)/radius. Whatever an engine's g gives, k is clipped.
 
     The second statistic is k^2 / 2^19, rounded: its range is that of k, and one step serves both.
     """
@@ -239,6 +241,7 @@ class Standardised(Lattice):
     upper: float
     redact: bool
     missing: float | None
+    column: Transformed | None = None
 
     @property
     def step(self) -> tuple[float, ...]:
@@ -259,14 +262,27 @@ class Standardised(Lattice):
 
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         top = float(self.TOP)
-        centre, radius = (self.lower + self.upper) / 2, (self.upper - self.lower) / 2
-        known = xp.where(~xp.isnan(x), x, centre if self.missing is None else self.missing)
-        k = xp.floor((known - centre) * (top / radius) + 0.5)
+        lower, upper, value = self.lower, self.upper, self._known(x, xp)
+        if self.column is not None:
+            within = xp.where(value < lower, lower, xp.where(value > upper, upper, value))
+            value = self.column.transform(within, xp)
+            lower, upper = self.column.image(lower), self.column.image(upper)
+        centre, radius = (lower + upper) / 2, (upper - lower) / 2
+        k = xp.floor((value - centre) * (top / radius) + 0.5)
         k = xp.where(k < -top, -top, xp.where(k > top, top, k))
         # the centre of the bounds is k = 0, so a missing record is redacted already
         if self.redact:
+            known = self._known(x, xp)
             k = xp.where((known >= self.lower) & (known <= self.upper), k, 0.0)
         return self.powers(xp.astype(k, "int64"), xp)
+
+    def _known(self, x: Any, xp: Namespace) -> Any:
+        """The value that a record stands for; a missing one under redact for the centre."""
+        substitute = self.missing
+        if substitute is None:
+            ends = Bounds(self.lower, self.upper, outside="redact")
+            substitute = ends.middle if self.column is None else self.column.middle_of(ends)
+        return xp.where(~xp.isnan(x), x, substitute)
 
     @classmethod
     def powers(cls, k: Any, xp: Namespace = np) -> tuple[Any, Any]:
@@ -362,7 +378,8 @@ def _of_sums(family: Family, bounds: Bounds | None, missing: float | bool | None
     redact = bounds.outside == "redact"
     substitute = substitute_for(family, bounds, missing)
     if family.polynomial:
-        return Standardised(bounds.lower, bounds.upper, redact, substitute)
+        column = family if isinstance(family, Transformed) else None
+        return Standardised(bounds.lower, bounds.upper, redact, substitute, column)
     lower, upper = (
         (math.ceil(bounds.lower), math.floor(bounds.upper))
         if family.integer

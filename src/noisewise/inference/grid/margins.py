@@ -18,14 +18,16 @@ NOTHING = 60.0
 LOGITS, MARGIN_POINTS = 18.0, 241
 """A margin of the first parameter has so many points, at probabilities up to e^-18."""
 Stretch = Callable[[FloatArray], FloatArray]
-"""How much the first parameter moves per unit of psi1, at psi2."""
+"""How much the first parameter moves per unit of psi1, at psi2; or by how much it exceeds that."""
 
 
-def margins(sheets: Sequence[Patch], centre: float, stretch: Stretch) -> tuple[Grid, Grid]:
-    """The log densities of the first parameter, centre + psi1 stretch(psi2), and of psi2, of one
-    group.
+def margins(
+    sheets: Sequence[Patch], centre: float, stretch: Stretch, shift: Stretch
+) -> tuple[Grid, Grid]:
+    """The log densities of the first parameter's coordinate, centre + shift(psi2) + psi1
+    stretch(psi2), and of psi2, of one group.
     """
-    rows = [_Rows.of(sheet, stretch) for sheet in sheets]
+    rows = [_Rows.of(sheet, stretch, shift) for sheet in sheets]
     top = max(float(one.row.max()) for one in rows)
     second = _mixed([(one.psi2, one.row) for one in rows])
     at = np.unique(np.concatenate([one.positions() for one in rows]))
@@ -68,20 +70,20 @@ class _Rows:
     row: FloatArray  # (dense,): log mass of each row, per psi2
 
     @classmethod
-    def of(cls, sheet: Patch, stretch: Stretch) -> "_Rows":
+    def of(cls, sheet: Patch, stretch: Stretch, shift: Stretch) -> "_Rows":
         value, dense = sheet.value[0], sheet.value.shape[1]
         unit, top = np.linspace(-1, 1, dense), float(sheet.value[0].max())
         low, high = (side[0] for side in limits(sheet.inner, unit))
         psi2 = sheet.outer[0].mean() + np.diff(sheet.outer[0]) / 2 * unit
         # a row may be far below the peak
         held = np.maximum(np.exp(value - top) @ _trapezoid(dense), 1e-300)
-        size = stretch(psi2)
+        size, more = stretch(psi2), shift(psi2)
         return cls(
             value - top,
             top,
             psi2,
-            low * size,
-            high * size,
+            low * size + more,
+            high * size + more,
             size,
             np.log(held * (high - low) / 2) + top,
         )

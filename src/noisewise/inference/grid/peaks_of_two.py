@@ -19,6 +19,10 @@ FIRST = np.sinh(np.linspace(-np.arcsinh(60.0), np.arcsinh(60.0), 161))
 """Of the table: psi1, the location in units of about the bounds' radius or of the record's sd."""
 SECOND = np.linspace(-24.0, 24.0, 193)
 """psi2, the log variance, about that of the bounds."""
+RATIO_POINTS = 113
+"""Of the table along either coordinate, for a family whose parameters move together: about a
+quarter of a unit of a logarithm apart.
+"""
 MOST = 256
 """Cells of a group from which a search begins."""
 BEND = 0.25
@@ -68,6 +72,14 @@ def peaks(problem: Problem) -> list[list[Peak]]:
 
 def _places(problem: Problem, bounds: Bounds) -> tuple[FloatArray, FloatArray]:
     """psi1 and psi2 of the table."""
+    if problem.family.ratio:
+        ends = problem.family.whereabouts(bounds)
+        first, second = (np.linspace(*end, RATIO_POINTS) for end in ends)
+        if problem.sheared:
+            return first, second
+        theta2 = np.exp(second)
+        firsts = np.exp(np.linspace(ends[0][0] + ends[1][0], sum(end[1] for end in ends), 97))
+        return np.unique(problem.axes[0].psi(firsts)), np.unique(problem.axes[1].psi(theta2))
     first, second = FIRST, SECOND + 2 * np.log(bounds.radius)
     with np.errstate(over="ignore"):
         if not problem.together:

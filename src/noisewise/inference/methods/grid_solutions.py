@@ -177,9 +177,14 @@ class TwoParameterBatch(Batch):
         """How much the first parameter moves per unit of psi1."""
         return self.problem.stretch(psi2) if self.problem.together else np.ones(psi2.shape)
 
+    def second_of(self, patch: Patch) -> Grid:
+        """The margin of psi2 of one patch."""
+        return margins.margins([patch], 0.0, self.stretch, self.problem.shift)[1]
+
     def margins(self, group: int) -> tuple[Grid, Grid]:
         """Both margins of one group."""
-        return margins.margins(self.patches[group], self.problem.centre, self.stretch)
+        problem = self.problem
+        return margins.margins(self.patches[group], problem.centre, self.stretch, problem.shift)
 
     @cached_property
     def _marginals(self) -> tuple[Marginal, ...]:
@@ -224,7 +229,7 @@ class TwoParameters(_OnGrid):
         which = rng.choice(len(self._patches), size, p=self._weights)
         for k, one in enumerate(self._patches):
             rows = np.flatnonzero(which == k)
-            second = Marginal.of(margins.margins([one], 0.0, self.batch.stretch)[1], axis)
+            second = Marginal.of(self.batch.second_of(one), axis)
             psi[rows, 1] = axis.psi(second.draw(rng, rows.size, 0))
             psi[rows, 0] = margins.draw(one, psi[rows, 1], rng)
         return psi
