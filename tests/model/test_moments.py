@@ -30,11 +30,17 @@ def assert_agree(case: Case, theta, interval, methods) -> None:  # type: ignore[
         ).max() < TOLERANCE
 
 
+def methods_of(case: Case, theta, interval) -> list[str]:  # type: ignore[no-untyped-def]
+    """Those that there are."""
+    closed = case.family.closed_moments(theta, *interval) is not None
+    return ["quadrature"] + ["closed"] * closed + ["autodiff"] * case.derivatives
+
+
 @truncated
 def test_three_methods_agree_on_stated_intervals(case: Case, rng: np.random.Generator) -> None:
     theta = case.theta(rng)
     for interval in case.intervals:
-        assert_agree(case, theta, interval, ["quadrature", "closed", "autodiff"])
+        assert_agree(case, theta, interval, methods_of(case, theta, interval))
         assert_agree(case, theta, interval, ["quadrature", "auto"])
 
 
@@ -54,7 +60,8 @@ def test_three_methods_agree_on_random_intervals(case: Case, rng: np.random.Gene
             if case.family.integer
             else (start, start + width)
         )
-        assert_agree(case, theta, interval, ["quadrature", "closed", "autodiff"])
+        if case.family.support[0] <= interval[0] <= interval[1] <= case.family.support[1]:
+            assert_agree(case, theta, interval, methods_of(case, theta, interval))
 
 
 def test_the_plain_difference_of_cdfs_would_fail() -> None:

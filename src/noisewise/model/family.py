@@ -17,6 +17,7 @@ import numpy as np
 from noisewise.errors import UnsupportedCombination
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.priors import Prior
 
 StatisticKind = Literal["sums", "counts", "moments"]
@@ -113,6 +114,11 @@ class Family(ABC):
     def describe(self) -> dict[str, Any]:
         """The family as JSON: its kind and its fields."""
         return {"kind": self.kind} | (asdict(self) if is_dataclass(self) else {})
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        """Quantities that people use beside the parameters; each has a posterior too."""
+        return ()
 
     def labels_of(self, parameter: str) -> Sequence[str | int]:
         """What each number of a parameter is called."""

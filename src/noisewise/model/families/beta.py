@@ -10,6 +10,7 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.model import panels, priors
 from noisewise.model.arrays import FloatArray, Namespace, log_gamma
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.family import Family, IntervalMoments, Parameter
 
 
@@ -35,6 +36,10 @@ class Beta(Family):
                 "bounds must lie between, such as 0.01 and 0.99, got "
                 f"{bounds.lower:g} and {bounds.upper:g}."
             )
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (Derived("mean", upper=1.0, other=_less_log),)
 
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return (xp.log(x), xp.log(1.0 - x))
@@ -81,3 +86,8 @@ class Beta(Family):
         shape = (len(theta), n)
         x = rng.beta(np.broadcast_to(theta[:, :1], shape), np.broadcast_to(theta[:, 1:], shape))
         return np.clip(x, np.finfo(float).tiny, 1 - np.finfo(float).epsneg)
+
+
+def _less_log(beta: FloatArray) -> FloatArray:
+    """The logit of the mean is log(alpha) - log(beta)."""
+    return -np.log(beta)

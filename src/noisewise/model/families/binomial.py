@@ -9,6 +9,7 @@ from scipy import special as sp
 
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.family import Family, IntervalMoments, Parameter
 from noisewise.model.priors import Beta, Prior
 
@@ -41,6 +42,10 @@ class Binomial(Family):
     @property
     def own_bounds(self) -> Bounds:
         return Bounds(0, self.trials, outside="clamp")
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (Derived("mean", upper=float(self.trials)),)
 
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return (x,)

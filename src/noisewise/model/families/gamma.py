@@ -10,6 +10,7 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.model import panels, priors
 from noisewise.model.arrays import FloatArray, Namespace, log_gamma
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.family import REGISTRY, Family, IntervalMoments, Parameter
 
 
@@ -40,6 +41,10 @@ class GammaKnownShape(GammaFamily):
 
     def describe(self) -> dict[str, Any]:
         return {"kind": self.kind, "shape": self.shape}
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (Derived("mean", slope=-1.0, shift=float(np.log(self.shape))),)
 
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return (x,)
@@ -113,6 +118,10 @@ class GammaBoth(GammaFamily):
                 f"bound must be above 0, such as {bounds.upper / 1000:g}, got {bounds.lower:g}."
             )
 
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (Derived("mean", other=_less_log), Derived("sd", slope=0.5, other=_less_log))
+
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return (x, xp.log(x))
 
@@ -173,6 +182,11 @@ class GammaBoth(GammaFamily):
         shape, rate = theta[:, :1], theta[:, 1:]
         x = rng.standard_gamma(np.broadcast_to(shape, (len(theta), n))) / rate
         return np.maximum(x, np.finfo(float).tiny)  # of a tiny shape, which rounds to 0
+
+
+def _less_log(rate: FloatArray) -> FloatArray:
+    """The mean is shape / rate, and the sd is the root of the shape over the rate."""
+    return -np.log(rate)
 
 
 def log_gamma_excess(shape: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.model import priors
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.families.normal import NormalBoth
 from noisewise.model.family import Parameter
 from noisewise.model.transformed import Transformed
@@ -31,11 +32,20 @@ class LogNormal(Transformed):
     prior: ClassVar = priors.NormalInverseGamma
     base: ClassVar = NormalBoth()
 
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (
+            Derived("log_sd", of=1, slope=0.5),
+            Derived("median"),
+            Derived("mean", other=_half),
+        )
+
     def transform(self, x: Any, xp: Namespace = np) -> Any:
         return xp.log(x)
 
     def invert(self, z: FloatArray) -> FloatArray:
-        return np.exp(z)
+        with np.errstate(over="ignore"):
+            return np.exp(z)
 
     def log_slope(self, x: FloatArray) -> FloatArray:
         return -np.log(x)
@@ -50,3 +60,8 @@ class LogNormal(Transformed):
                 "the log_normal family takes logarithms, which are not finite at 0; the lower "
                 f"bound must be above 0, such as {bounds.upper / 1000:g}, got {bounds.lower:g}."
             )
+
+
+def _half(log_variance: FloatArray) -> FloatArray:
+    """The mean is e^(log_mean + log_variance / 2)."""
+    return log_variance / 2

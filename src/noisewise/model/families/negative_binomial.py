@@ -8,6 +8,7 @@ from scipy import special as sp
 
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.family import Family, IntervalMoments, Parameter
 from noisewise.model.priors import Beta, Prior
 
@@ -33,6 +34,10 @@ class NegativeBinomial(Family):
                 f"{self.size}."
             )
         object.__setattr__(self, "size", float(self.size))
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (Derived("mean", slope=-1.0, shift=float(np.log(self.size))),)
 
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return (x,)

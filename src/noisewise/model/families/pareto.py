@@ -40,7 +40,8 @@ class Pareto(Transformed):
         return xp.log(x * (1 / self.minimum)) if self.minimum != 1 else xp.log(x)
 
     def invert(self, z: FloatArray) -> FloatArray:
-        return np.asarray(self.minimum * np.exp(z))
+        with np.errstate(over="ignore"):
+            return np.asarray(self.minimum * np.exp(z))
 
     def log_slope(self, x: FloatArray) -> FloatArray:
         return -np.log(x)

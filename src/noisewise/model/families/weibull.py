@@ -1,11 +1,13 @@
 """Lifetimes whose hazard rises or falls: x^shape is exponential, with the shape known."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
 
 from noisewise.model.arrays import FloatArray, Namespace
+from noisewise.model.derived import Derived
 from noisewise.model.families.exponential import Exponential
 from noisewise.model.family import Parameter
 from noisewise.model.priors import Gamma
@@ -33,6 +35,10 @@ class Weibull(Transformed):
                 "shape 1 it is the exponential."
             )
         object.__setattr__(self, "shape", float(self.shape))
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (Derived("mean", slope=-1 / self.shape, shift=math.lgamma(1 + 1 / self.shape)),)
 
     def transform(self, x: Any, xp: Namespace = np) -> Any:
         positive = x > 0
