@@ -100,7 +100,10 @@ CASES = [
         derivatives=False,
     ),
     Case(
-        families.Binomial(trials=12), priors.Beta(3, 4), ((0, 12), (2, 5), (3, 11)), derivatives=False
+        families.Binomial(trials=12),
+        priors.Beta(3, 4),
+        ((0, 12), (2, 5), (3, 11)),
+        derivatives=False,
     ),
     Case(
         families.Gamma(),

@@ -157,9 +157,7 @@ class Linked(Axis):
         if self.grid == self.own:
             return np.asarray(value)
         along = self._sign * psi
-        return np.asarray(
-            value + self.grid.log_jacobian(along) - self.own.log_jacobian(own)
-        )
+        return np.asarray(value + self.grid.log_jacobian(along) - self.own.log_jacobian(own))
 
 
 def of_one(which: Derived, parameter: Parameter, known: Marginal) -> Marginal:
@@ -170,14 +168,13 @@ def of_one(which: Derived, parameter: Parameter, known: Marginal) -> Marginal:
     if which.slope > 0:
         return replace(known, axis=axis, index=index)
     backwards = np.concatenate(
-        [np.arange(end - 1, start - 1, -1) for start, end in zip(
-            known.start[:-1], known.start[1:], strict=True
-        )]
+        [
+            np.arange(end - 1, start - 1, -1)
+            for start, end in zip(known.start[:-1], known.start[1:], strict=True)
+        ]
     )
     decay = None if known.decay is None else known.decay[:, ::-1]
-    return Marginal(
-        -known.psi[backwards], known.value[backwards], known.start, axis, decay, index
-    )
+    return Marginal(-known.psi[backwards], known.value[backwards], known.start, axis, decay, index)
 
 
 def _tail_index(which: Derived, own: Axis, known: Marginal) -> FloatArray | None:

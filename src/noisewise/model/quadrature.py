@@ -77,12 +77,13 @@ Map = Callable[[FloatArray], FloatArray]
 
 
 def coordinate(support: tuple[float, float]) -> tuple[Map, Map, Map]:
-    """From x to the y in which densities are smooth, back, and log dx/dy: log x where x begins at 0
-    and densities may blow up there, the logit where it also ends at 1, else x itself.
+    """From x to the y in which densities are smooth, back, and log dx/dy: log x where x is
+    positive, so that densities may blow up at 0 or have heavy tails, the logit where it ends at 1,
+    else x itself.
     """
-    if support[0] != 0:
+    if support[0] < 0 or (support[0] > 0 and support[1] < np.inf):
         return np.asarray, np.asarray, np.zeros_like
-    if support[1] == 1:
+    if support == (0.0, 1.0):
         return special.logit, special.expit, lambda y: special.log_expit(y) + special.log_expit(-y)
     return np.log, np.exp, np.asarray
 

@@ -79,7 +79,9 @@ class Transformed(Family):
     def cdf(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         below = np.asarray(x) <= self.support[0]
         with np.errstate(all="ignore"):
-            value = self.base.cdf(self.transform(np.where(below, self.invert(np.ones(1)), x)), theta)
+            value = self.base.cdf(
+                self.transform(np.where(below, self.invert(np.ones(1)), x)), theta
+            )
         return np.where(below, 0.0, value)
 
     def log_probability(
