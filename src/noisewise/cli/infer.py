@@ -197,7 +197,7 @@ def _print(posterior: "Posterior", prior: "Prior") -> None:
 
 def _settings(prior: "Prior") -> dict[str, Any]:
     """By name; of an independent prior each parameter's distribution."""
-    return asdict(prior) if is_dataclass(prior) else prior.hyperparameters  # type: ignore[arg-type]
+    return asdict(prior) if is_dataclass(prior) else prior.hyperparameters
 
 
 def _short(value: Any) -> str:

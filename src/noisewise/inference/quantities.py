@@ -55,7 +55,7 @@ class FromDensity(Quantity):
         return float(mean[0]), float(sd[0])
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        return self.marginal.quantile(q)[0]
+        return np.asarray(self.marginal.quantile(q)[0])
 
     def cdf(self, x: FloatArray) -> FloatArray:
         return self.marginal.cdf(x.reshape(1, -1)).reshape(x.shape)

@@ -229,8 +229,8 @@ class Plain(Lattice):
 @final
 @dataclass(frozen=True, slots=True)
 class Standardised(Lattice):
-    """(u, u^2) of u = (x - centre)/radius, both computed in integers from one rounded k = u 2^19; of
-    a transformed column, of u = (g(x) - centre)/radius. Whatever an engine's g gives, k is clipped.
+    """(u, u^2) of u = (x - centre)/radius, both computed in integers from one rounded k = u 2^19.
+    Of a transformed column u = (g(x) - centre)/radius; whatever an engine's g gives, k is clipped.
 
     The second statistic is k^2 / 2^19, rounded: its range is that of k, and one step serves both.
     """

@@ -58,10 +58,10 @@ def interval_moments(
     out = IntervalMoments(log_q, mean + centre, covariance)
     narrow = np.flatnonzero(~(spread > (RESOLVED * panel) ** 2))
     for start in range(0, narrow.size, ROWS):
-        rows = narrow[start : start + ROWS]
-        again = quadrature.interval_moments(family, theta[rows], lower, upper, 24)
+        some = narrow[start : start + ROWS]
+        again = quadrature.interval_moments(family, theta[some], lower, upper, 24)
         for name in ("log_probability", "mean", "covariance"):
-            getattr(out, name)[rows] = getattr(again, name)
+            getattr(out, name)[some] = getattr(again, name)
     return out
 
 
@@ -74,7 +74,7 @@ def _nodes(
     """
     to_y, to_x, log_slope = quadrature.coordinate(family.support)
     with np.errstate(all="ignore"):
-        low, high = float(to_y(np.float64(lower))), float(to_y(np.float64(upper)))
+        low, high = to_y(np.array([lower, upper])).tolist()
     if not np.isfinite(high - low):
         return None
     unit, weight = np.polynomial.legendre.leggauss(ORDER)

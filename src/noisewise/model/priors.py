@@ -12,7 +12,9 @@ from noisewise.model.column_priors import Linear as Linear
 from noisewise.model.column_priors import NormalInverseWishart as NormalInverseWishart
 from noisewise.model.independent import Independent as Independent
 from noisewise.model.prior import REGISTRY as REGISTRY
-from noisewise.model.prior import Hyper, Prior, require, require_finite
+from noisewise.model.prior import Hyper as Hyper
+from noisewise.model.prior import Prior as Prior
+from noisewise.model.prior import require, require_finite
 
 
 @final

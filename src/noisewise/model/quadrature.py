@@ -57,7 +57,7 @@ def nodes(family: Family, theta: FloatArray, lower: float, upper: float, order: 
         return np.where(np.isnan(value), -np.inf, value)
 
     with np.errstate(divide="ignore"):
-        ends = [float(to_y(np.float64(end))) for end in (lower, upper)]
+        ends = to_y(np.array([lower, upper]))
     domain = np.clip(ends, *(LARGEST if to_x is np.asarray else LARGEST_LOG))
     if family.support == (0.0, 1.0):
         domain = np.minimum(domain, HIGHEST_LOGIT)

@@ -120,11 +120,11 @@ class _Stretches:
         border[new] = grid.start[group[np.flatnonzero(new) + 1]]
         of = np.repeat(np.arange(first.size), np.diff(np.concatenate([[0], border])))
         core = grid.value >= grid.best[grid.group] - CORE
-        ends = [np.full(first.size, np.inf), np.full(first.size, -np.inf)]
-        np.minimum.at(ends[0], of[core], grid.psi[core])
-        np.maximum.at(ends[1], of[core], grid.psi[core])
+        left, right = np.full(first.size, np.inf), np.full(first.size, -np.inf)
+        np.minimum.at(left, of[core], grid.psi[core])
+        np.maximum.at(right, of[core], grid.psi[core])
         # a side peak may have no core of its own
-        long = (ends[1] > ends[0]) & (high - low > LONG * (ends[1] - ends[0]))
+        long = (right > left) & (high - low > LONG * (right - left))
         return cls(group, low, np.maximum(high, low + 1e-12 * (1 + np.abs(low))), of, long)
 
     def unit(self, rows: IntArray, psi: FloatArray) -> FloatArray:

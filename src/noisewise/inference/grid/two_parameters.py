@@ -241,7 +241,7 @@ def _exact(exact: Exact, start: Patch, psi: FloatArray) -> Patch:
 def _core(value: FloatArray) -> IntArray:
     """How many rows or columns the core of each patch has, whichever are fewer."""
     core = value >= value.max(axis=(1, 2), keepdims=True) - CORE
-    return np.minimum(core.any(axis=2).sum(axis=1), core.any(axis=1).sum(axis=1))
+    return np.asarray(np.minimum(core.any(axis=2).sum(axis=1), core.any(axis=1).sum(axis=1)))
 
 
 def _nearby(value: FloatArray, stride: int) -> BoolArray:

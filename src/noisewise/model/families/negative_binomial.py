@@ -16,8 +16,9 @@ from noisewise.model.priors import Beta, Prior
 @final
 @dataclass(frozen=True, slots=True)
 class NegativeBinomial(Family):
-    """P(x) = Gamma(x + size) / (Gamma(size) x!) p^size (1 - p)^x on 0, 1, ...: t(x) = x, eta = log(1
-    - p), A(eta) = -size log(1 - e^eta). Its mean is size (1 - p)/p; size may be any positive number.
+    """P(x) = Gamma(x + size) / (Gamma(size) x!) p^size (1 - p)^x on 0, 1, ...: t(x) = x,
+    eta = log(1 - p), A(eta) = -size log(1 - e^eta). The mean is size (1 - p)/p; size may be any
+    positive number.
     """
 
     kind: ClassVar[str] = "negative_binomial"
@@ -102,4 +103,4 @@ def _log_probability(size: float, p: FloatArray, lower: float, upper: float) -> 
             return np.asarray(np.log(above))
         from_above = above - sp.betaincc(size, high + 1, p)
         from_below = sp.betainc(size, high + 1, p) - sp.betainc(size, low, p)
-        return np.log(np.where(low > size * (1 - p) / p, from_above, from_below))
+        return np.asarray(np.log(np.where(low > size * (1 - p) / p, from_above, from_below)))
