@@ -161,7 +161,7 @@ def test_what_a_posterior_offers() -> None:
     tree = posterior.to_arviz()
     assert tree["posterior"]["mean"].shape == (1, 500)
     figure = posterior.plot()
-    assert [axis.get_xlabel() for axis in figure.axes] == ["mean", "variance"]
+    assert [axis.get_xlabel() for axis in figure.axes] == ["mean", "variance", "sd"]
 
 
 def test_a_categorical_posterior_has_k_numbers() -> None:

@@ -314,6 +314,11 @@ def stream(
     """Draws from every trial's posterior, (trials, p), one after the other; ranks want those of a
     categorical's chain thinned.
     """
+    if isinstance(setting.prior, Independent):
+        raise UnsupportedCombination(
+            f"{method} needs the conjugate prior of the {setting.family.kind} family; use auto, "
+            "exact or collapsed for any other."
+        )
     if method in ("auto", "exact") and setting.family.statistic_kind == "counts":
         return _sweeps(setting, sample, rng, thin)
     if method in ("gibbs", "gibbs-paper"):
