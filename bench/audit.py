@@ -27,6 +27,13 @@ BOUNDED = [
     (families.Normal(), (-2, 6)),
     (families.Normal(variance=2.0), (3, 6)),
     (families.Normal(mean=1.0), (-2, 6)),
+    (families.LogNormal(), (0.5, 40)),
+    (families.Gamma(), (0.5, 9)),
+    (families.Beta(), (0.05, 0.9)),
+    (families.NegativeBinomial(size=2.5), (2, 9)),
+    (families.Binomial(trials=12), (2, 9)),
+    (families.Weibull(shape=1.7), (0.5, 9)),
+    (families.Pareto(minimum=2), (3, 40)),
 ]
 
 

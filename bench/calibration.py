@@ -23,7 +23,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from scipy import special
+from scipy import special, stats
 
 from noisewise import Bounds, families, priors
 from noisewise.study.calibrate import CHUNK, run_cells
@@ -104,6 +104,39 @@ def settings() -> list[Setting]:
     for n in (10**4, 10**5, 10**6):
         out += [
             Setting(families.Normal(), both, Bounds(-2, 3, outside=outside), n, 1.0)
+            for outside in ("clamp", "redact")
+        ]
+    return out + more_families()
+
+
+def more_families() -> list[Setting]:
+    """Families of transformed columns, of two free parameters and of counts; and any prior."""
+    out = []
+    waits = priors.Independent(rate=stats.lognorm(0.7, scale=0.1))
+    amounts = priors.Independent(
+        shape=stats.lognorm(0.6, scale=2), rate=stats.lognorm(0.6, scale=0.5)
+    )
+    shares = priors.Independent(alpha=stats.lognorm(0.6, scale=2), beta=stats.lognorm(0.6, scale=3))
+    own = priors.Independent(mean=stats.norm(0, 1), variance=stats.invgamma(4, scale=3))
+    for family, prior, bounds, sizes in (
+        (families.Weibull(shape=1.7), priors.Gamma(4, 10), (0.2, 4), (10, 1000, 10**6)),
+        (families.Pareto(minimum=2), priors.Gamma(6, 3), (2, 20), (10, 1000, 10**6)),
+        (families.NegativeBinomial(size=2.5), priors.Beta(4, 6), (0, 12), (10, 1000, 10**6)),
+        (families.Binomial(trials=8), priors.Beta(3, 4), (0, 8), (10, 1000, 10**6)),
+        (families.Exponential(), waits, (0, 40), (10, 1000, 10**6)),
+        (
+            families.LogNormal(),
+            priors.NormalInverseGamma(2.0, 2.0, 4.0, 3.0),
+            (0.5, 80),
+            (1000, 10**6),
+        ),
+        (families.Gamma(), amounts, (0.3, 15), (1000, 10**6)),
+        (families.Beta(), shares, (0.03, 0.9), (1000, 10**6)),
+        (families.Normal(), own, (-3, 3), (1000,)),
+    ):
+        out += [
+            Setting(family, prior, Bounds(*bounds, outside=outside), n, 1.0)
+            for n in sizes
             for outside in ("clamp", "redact")
         ]
     return out

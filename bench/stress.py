@@ -164,7 +164,7 @@ def run_library(problem: Problem) -> dict[str, Any]:
     release, prior, n_prior = build(problem)
     start = time.process_time()
     posterior = noisewise.infer(release, prior, n_prior=n_prior, seed=1)
-    rows = [dict(row) for row in posterior.summary()]
+    rows = [dict(row) for row in posterior.summary() if row["name"] not in posterior.derived]
     warnings = list(posterior.certificate.warnings)
     seconds = time.process_time() - start
     quantiles: dict[str, list[float]] = {}

@@ -5,6 +5,7 @@ here.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from noisewise import Bounds, families, priors
 from noisewise.model.families import Family
@@ -20,6 +21,8 @@ class Case:
     family: Family
     prior: Prior
     intervals: tuple[tuple[float, float], ...] = ()
+    derivatives: bool = True
+    """Whether log P of an interval can be differentiated."""
 
     @property
     def name(self) -> str:
@@ -74,7 +77,48 @@ CASES = [
         priors.InverseGamma(6.0, 6.0),
         ((-1, 1), (-4, 4), (0.5, INF), (-INF, -1), (9, 10), (-14, -12)),
     ),
+    Case(
+        families.LogNormal(),
+        priors.NormalInverseGamma(0.5, 2.0, 6.0, 6.0),
+        ((0.5, 4), (0.05, 60), (1, INF), (200, 300), (5e3, INF)),
+    ),
+    Case(
+        families.Weibull(shape=1.7),
+        priors.Gamma(8, 4),
+        ((0, 1), (0.1, 1.5), (0.3, INF), (3, 3.5), (4, INF)),
+    ),
+    Case(families.Weibull(shape=0.6), priors.Gamma(8, 4), ((0, 1), (0.01, 5), (0.3, INF))),
+    Case(
+        families.Pareto(minimum=2.0),
+        priors.Gamma(12, 4),
+        ((2, 5), (2.5, 30), (3, INF), (500, 700), (1e4, INF)),
+    ),
+    Case(
+        families.NegativeBinomial(size=2.5),
+        priors.Beta(4, 6),
+        ((0, 8), (2, 5), (0.5, 9.5), (3, INF), (40, INF), (30, 37)),
+        derivatives=False,
+    ),
+    Case(
+        families.Binomial(trials=12),
+        priors.Beta(3, 4),
+        ((0, 12), (2, 5), (3, 11)),
+        derivatives=False,
+    ),
+    Case(
+        families.Gamma(),
+        priors.Independent(shape=stats.lognorm(0.6, scale=2), rate=stats.lognorm(0.5, scale=2)),
+        ((0.1, 3), (0.02, 9), (4, 5)),
+        derivatives=False,
+    ),
+    Case(
+        families.Beta(),
+        priors.Independent(alpha=stats.lognorm(0.5, scale=3), beta=stats.lognorm(0.5, scale=3)),
+        ((0.1, 0.9), (0.01, 0.7), (0.8, 0.95)),
+        derivatives=False,
+    ),
 ]
+CONJUGATE = [case for case in CASES if case.family.prior is not None]
 TRUNCATED = [case for case in CASES if case.intervals]
 
 

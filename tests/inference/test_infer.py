@@ -109,7 +109,7 @@ def test_releases_that_differ_in_kind_are_each_inferred_from_as_alone(one, other
     for order in ((0, 1), (1, 0)):
         many = noisewise.infer_many([(one, other)[k] for k in order], prior)
         for posterior, k in zip(many, order, strict=True):
-            (row,) = posterior.summary()
+            row = posterior.summary()[0]
             for column in ("mean", "sd", "5%", "50%", "95%"):
                 assert row[column] == pytest.approx(alone[k][column], abs=1e-4 * alone[k]["sd"])
 
@@ -153,14 +153,15 @@ def test_what_a_posterior_offers() -> None:
     low, high = posterior.interval("variance", 0.9)
     assert low == pytest.approx(posterior.quantile("variance", 0.05))
     assert high > low
-    assert [row["name"] for row in posterior.summary()] == ["mean", "variance"]
+    assert [row["name"] for row in posterior.summary()] == ["mean", "variance", "sd"]
+    assert posterior.derived == ("sd",)
     assert "95%" in str(posterior.summary())
     again = noisewise.infer(oracle.release_of(case), oracle.prior_of(case), draws=500, seed=5)
     assert np.array_equal(again.draws["mean"], posterior.draws["mean"])
     tree = posterior.to_arviz()
     assert tree["posterior"]["mean"].shape == (1, 500)
     figure = posterior.plot()
-    assert [axis.get_xlabel() for axis in figure.axes] == ["mean", "variance"]
+    assert [axis.get_xlabel() for axis in figure.axes] == ["mean", "variance", "sd"]
 
 
 def test_a_categorical_posterior_has_k_numbers() -> None:

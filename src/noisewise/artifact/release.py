@@ -133,4 +133,6 @@ def observe(
     in its place.
     """
     values = tuple(statistic) if isinstance(statistic, (Sequence, np.ndarray)) else (statistic,)
+    if bounds is None and isinstance(family, Family):
+        bounds = family.own_bounds
     return Release(family, n, values, noise, bounds, coordinates, dataset, count=count)

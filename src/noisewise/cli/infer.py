@@ -1,7 +1,7 @@
 """`noisewise infer`: the posterior given a release, or one for each of many."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from noisewise.model.priors import Prior
 
 PRIOR_HELP = (
-    "The prior, such as 'gamma(shape=2, rate=20)'; or weak, a documented one derived "
-    "from "
-    "the bounds."
+    "The prior, such as 'gamma(shape=2, rate=20)'; any of SciPy's distributions, such as "
+    "'rate ~ lognorm(s=1, scale=0.1)'; or weak, a documented one derived from the bounds."
 )
 
 
@@ -169,7 +168,7 @@ def _content(posterior: "Posterior", prior: "Prior") -> dict[str, Any]:
     held = {key: value for key, value in asdict(certificate).items() if value not in (None, ())}
     return {
         "family": posterior.family.describe(),
-        "prior": {"kind": prior.kind} | asdict(prior),  # type: ignore[call-overload]
+        "prior": {"kind": prior.kind} | _settings(prior),
         "method": posterior.method,
         "summary": list(posterior.summary()),
         "certificate": held
@@ -189,10 +188,16 @@ def _print(posterior: "Posterior", prior: "Prior") -> None:
     for name in posterior.names:
         if posterior.family.parameters[posterior.names.index(name)].size == 1:
             say(f"\n{sketch(posterior, name)}")
-    say(f"\nprior {prior.kind}({', '.join(f'{k}={_short(v)}' for k, v in asdict(prior).items())})")  # type: ignore[call-overload]
+    settings = ", ".join(f"{k}={_short(v)}" for k, v in _settings(prior).items())
+    say(f"\nprior {prior if not is_dataclass(prior) else f'{prior.kind}({settings})'}")
     say(posterior.certificate.sentence)
     for assumption in posterior.certificate.assumptions:
         say(f"assumed: {assumption}.")
+
+
+def _settings(prior: "Prior") -> dict[str, Any]:
+    """By name; of an independent prior each parameter's distribution."""
+    return asdict(prior) if is_dataclass(prior) else prior.hyperparameters
 
 
 def _short(value: Any) -> str:

@@ -71,6 +71,8 @@ class Settings:
             "cost": asked_cost(self.epsilon, self.delta, self.rho),
             "grouping": asked_groups(self.by, self.groups, self.sizes, self.neighbours),
         }
+        if self.bounds is None:
+            derived["bounds"] = self.family.own_bounds
         if isinstance(self.family, Moments):
             derived["family"] = replace(self.family, less=float(LESS))
         for name, value in derived.items():

@@ -58,7 +58,9 @@ def _is_plain(frame: Any, work: Work) -> bool:
 
 
 def _own_sums(frame: Any, work: Work) -> Row:
-    """n and the sums, all as Spark's doubles; None where there are too many records for that."""
+    """n and the sums, all as Spark's doubles; None where there are too many records for that, or
+    where a lattice asks for more than arithmetic, which is known before any record is read.
+    """
     from pyspark.sql import functions
 
     from noisewise.curator import spark_namespace
@@ -69,8 +71,12 @@ def _own_sums(frame: Any, work: Work) -> Row:
     for stage in (*lattice.stages, None):
         frame = frame.select([one.alias(f"k{j}") for j, one in enumerate(columns)])
         columns = tuple(functions.col(f"k{j}") for j in range(len(columns)))
-        if stage is not None:
+        if stage is None:
+            break
+        try:
             columns = stage(columns, spark_namespace)
+        except AttributeError:  # a logarithm, which is not in the namespace
+            return None
     n, *sums = frame.agg(functions.count("*"), *[functions.sum(k) for k in columns]).collect()[0]
     if not exact_as_floats(n, lattice):
         return None

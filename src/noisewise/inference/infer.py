@@ -13,7 +13,13 @@ from noisewise.inference.methods.base import Progress, Request, Unsolved
 from noisewise.inference.observations import batch_key, gather
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.posteriors import Posteriors
-from noisewise.inference.problem import Problem, check_n_prior, check_prior, prior_for
+from noisewise.inference.problem import (
+    Problem,
+    check_n_prior,
+    check_prior,
+    prior_for,
+    support_of,
+)
 from noisewise.inference.solver import Solver
 from noisewise.inference.streams import Streams
 from noisewise.inference.table import TablePosterior
@@ -109,7 +115,8 @@ def infer_many(
     of_n = check_n_prior(releases, n_prior)
     alike: dict[Any, list[int]] = {}
     for position, one in enumerate(releases):
-        alike.setdefault(batch_key(one), []).append(position)
+        own = priors[0 if len(priors) == 1 else position]
+        alike.setdefault((batch_key(one), support_of(own)), []).append(position)
     out: list[Posterior | None] = [None] * len(releases)
     streams = Streams(seed, [[one] for one in releases])
     refusals: list[UnsupportedCombination] = []

@@ -276,9 +276,10 @@ def gather(releases: Sequence[Release], n_prior: Prior | None = None) -> Observa
                 f"the statistic {y[off][0]:g} is no multiple of the noise's step {spacing[0]:g}: "
                 "no release has such a value; check it."
             )
+    family, bounds = first.family.modelled(first.bounds)
     record = BoundedRecord(
-        first.family,
-        first.bounds,
+        family,
+        bounds,
         first.coordinates == "standardised",
         None if steps is None else tuple(steps.tolist()),
     )
@@ -309,9 +310,8 @@ def _count(releases: Sequence[Release], prior: Prior | None) -> Count | None:
 def _range_of_statistics(release: Release) -> FloatArray:
     """The released statistics of records over the whole range, (points, d)."""
     standardised = release.coordinates == "standardised"
-    return _statistics_over(
-        release.family, Bounds(-1, 1, outside="clamp") if standardised else release.bounds
-    )
+    family, bounds = release.family.modelled(release.bounds)
+    return _statistics_over(family, Bounds(-1, 1, outside="clamp") if standardised else bounds)
 
 
 def _statistics_over(family: Family, bounds: Bounds | None) -> FloatArray:

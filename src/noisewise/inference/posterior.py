@@ -12,8 +12,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from noisewise.inference.certificate import Certificate
+from noisewise.inference.quantities import FromDraws, Quantity
 from noisewise.inference.solution import Solution
 from noisewise.model.arrays import FloatArray
+from noisewise.model.derived import Derived
 from noisewise.model.family import Parametric
 
 
@@ -34,11 +36,37 @@ class Posterior:
         self.family, self.method = family, method
         self.solution, self._size = solution, draws
         self._seed, self._instead_of = seed, instead_of
+        self._quantities: dict[str, Quantity] = {}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The parameters' names."""
         return tuple(parameter.name for parameter in self.family.parameters)
+
+    @property
+    def derived(self) -> tuple[str, ...]:
+        """The names of quantities that people use beside the parameters, such as the sd beside the
+        variance: they have a mean, an interval and so on like these.
+        """
+        return tuple(self._derived)
+
+    @cached_property
+    def _derived(self) -> dict[str, Derived]:
+        return {one.name: one for one in getattr(self.family, "derived", ())}
+
+    def derived_of(self, name: str) -> Derived:
+        """What a derived quantity is; refused if there is none of that name."""
+        if name not in self._derived:
+            self._index(name)
+        return self._derived[name]
+
+    def _quantity(self, name: str) -> Quantity | None:
+        """A derived quantity; None if the name is a parameter's, or nobody's."""
+        if name not in self._quantities and name in self._derived:
+            self._quantities[name] = self.solution.derived(
+                self._derived[name], self.family.parameters
+            )
+        return self._quantities.get(name)
 
     @cached_property
     def draws(self) -> dict[str, FloatArray]:
@@ -47,12 +75,16 @@ class Posterior:
 
     def mean(self, name: str) -> Any:
         """Posterior mean: a float, or (k,); None where the tail is so heavy that there is none."""
+        if (own := self._quantity(name)) is not None:
+            return existing(own.moments()[0])
         return self._out(name, self.solution.moments(self._index(name))[0])
 
     def sd(self, name: str) -> Any:
         """Posterior standard deviation: a float, or (k,); None where the tail is so heavy that
         there is none.
         """
+        if (own := self._quantity(name)) is not None:
+            return existing(own.moments()[1])
         return self._out(name, self.solution.moments(self._index(name))[1])
 
     def quantile(self, name: str, q: float | Sequence[float] | FloatArray) -> Any:
@@ -62,6 +94,9 @@ class Posterior:
         wanted = np.atleast_1d(np.asarray(q, dtype=float))
         if wanted.ndim != 1 or not np.all((wanted > 0) & (wanted < 1)):
             raise ValueError(f"q must be probabilities between 0 and 1, got {q}.")
+        if (own := self._quantity(name)) is not None:
+            ends = own.quantile(wanted)
+            return float(ends[0]) if np.ndim(q) == 0 else ends
         found = self.solution.quantile(self._index(name), wanted)  # (len(q), k)
         if self._size_of(name) == 1:
             return float(found[0, 0]) if np.ndim(q) == 0 else found[:, 0]
@@ -81,6 +116,9 @@ class Posterior:
         at, size = np.asarray(x, dtype=float), self._size_of(name)
         if np.isnan(at).any():
             raise ValueError("x must be numbers, got NaN.")
+        if (own := self._quantity(name)) is not None:
+            below = own.cdf(at)
+            return float(below) if at.ndim == 0 else below
         if size == 1:
             found = self.solution.cdf(self._index(name), at[..., None])[..., 0]
             return float(found) if at.ndim == 0 else found
@@ -93,7 +131,9 @@ class Posterior:
         return dict(zip(self.names, self.solution.draw(rng, size), strict=True))
 
     def summary(self) -> "Summary":
-        """One row for each number: name, mean, sd, and the 5, 50 and 95 % quantiles."""
+        """One row for each number, the parameters' and then the derived ones: name, mean, sd, and
+        the 5, 50 and 95 % quantiles.
+        """
         rows = []
         for parameter, name in enumerate(self.names):
             figures = self.solution.summary(parameter)
@@ -102,6 +142,11 @@ class Posterior:
                 title = name if len(figures) == 1 else f"{name}[{labels[j]}]"
                 columns = zip(Summary.COLUMNS, map(existing, values), strict=True)
                 rows.append({"name": title} | dict(columns))
+        for name in self.derived:
+            own = self._quantity(name)
+            if own is not None:
+                columns = zip(Summary.COLUMNS, map(existing, own.summary()), strict=True)
+                rows.append({"name": name} | dict(columns))
         return Summary(rows)
 
     @cached_property
@@ -115,12 +160,13 @@ class Posterior:
         """
         if self._size_of(name) > 1:
             raise ValueError(f"{name} is several numbers; a curve is drawn of one.")
-        found = self.solution.curve(self._index(name))
+        own = self._quantity(name)
+        found = self.solution.curve(self._index(name)) if own is None else own.curve()
         if found is not None:
             return found
         from scipy.stats import gaussian_kde
 
-        draws = self.draws[name]
+        draws = own.values if isinstance(own, FromDraws) else self.draws[name]
         at = np.linspace(float(np.quantile(draws, 0.002)), float(np.quantile(draws, 0.998)), 300)
         return at, np.asarray(gaussian_kde(draws)(at))
 
@@ -151,12 +197,13 @@ class Posterior:
 
     def _index(self, name: str) -> int:
         if name not in self.names:
-            raise ValueError(
-                f"no parameter {name!r}; the {self.family.kind} family has {', '.join(self.names)}."
-            )
+            known = ", ".join((*self.names, *self.derived))
+            raise ValueError(f"no parameter {name!r}; the {self.family.kind} family has {known}.")
         return self.names.index(name)
 
     def _size_of(self, name: str) -> int:
+        if name in self._derived:
+            return 1
         return self.family.parameters[self._index(name)].size
 
     def _out(self, name: str, values: FloatArray) -> Any:

@@ -43,7 +43,15 @@ class Posteriors(Sequence[Posterior]):
             if batch is None:
                 out[members] = first.cdf(name, at[members[0]])
                 continue
-            marginal = batch.marginals()[first.names.index(name)]
+            if name in first.names:
+                marginal = batch.marginals()[first.names.index(name)]
+            else:
+                own = batch.marginal_of(first.derived_of(name))
+                if own is None:
+                    asked_alone = [self._posteriors[i].cdf(name, at[i]) for i in members]
+                    out[members] = asked_alone
+                    continue
+                marginal = own
             asked = np.full(marginal.groups, at[members[0]])
             asked[places] = at[members]
             out[members] = marginal.cdf(asked)[places]
@@ -93,9 +101,8 @@ class Posteriors(Sequence[Posterior]):
         """Summaries of posteriors that were found together, computed together."""
         out: dict[int, list[dict[str, Any]]] = {}
         for batch, members, places in self._batches():
-            columns = [] if batch is None else [one.summary.tolist() for one in batch.marginals()]
+            columns, names = self._columns(batch, self._posteriors[members[0]])
             for index, place in zip(members, places, strict=True) if columns else ():
-                names = self._posteriors[index].names
                 rows = (
                     (name, map(existing, column[place]))
                     for name, column in zip(names, columns, strict=True)
@@ -105,3 +112,18 @@ class Posteriors(Sequence[Posterior]):
                     for name, row in rows
                 ]
         return out
+
+    def _columns(
+        self, batch: Batch | None, first: Posterior
+    ) -> tuple[list[list[list[float]]], tuple[str, ...]]:
+        """The figures of each parameter and derived quantity of a batch, and their names; none
+        where they are not computed together.
+        """
+        if batch is None:
+            return [], ()
+        extra = [batch.marginal_of(first.derived_of(name)) for name in first.derived]
+        marginals = [one for one in (*batch.marginals(), *extra) if one is not None]
+        names = (*first.names, *first.derived)
+        if len(marginals) < len(names):
+            return [], ()
+        return [one.summary.tolist() for one in marginals], names

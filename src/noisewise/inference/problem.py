@@ -15,6 +15,7 @@ from noisewise.inference.observations import Observations
 from noisewise.model import notation
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.family import Family
+from noisewise.model.independent import Independent, OneEach, suggestion
 from noisewise.model.priors import Gamma, InverseGamma, Normal, Prior
 
 PRIOR_DRAWS = 256
@@ -44,8 +45,20 @@ class Problem:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """The unconstrained coordinates of the parameters."""
-        return tuple(Axis.of(parameter) for parameter in self.family.parameters)
+        """The unconstrained coordinates of the parameters: of where the prior lets them be, so that
+        no density ends at a cliff.
+        """
+        axes = tuple(Axis.of(parameter) for parameter in self.family.parameters)
+        supports = support_of(self.priors[0])
+        if supports is None or any(support_of(one) != supports for one in self.priors[1:]):
+            return axes
+        return tuple(axis.within(*support) for axis, support in zip(axes, supports, strict=True))
+
+    @property
+    def conjugate(self) -> bool:
+        """Whether every prior is the family's conjugate one."""
+        own = self.family.prior
+        return own is not None and all(isinstance(one, own) for one in self.priors)
 
     def take(self, groups: IntArray) -> "Problem":
         """Some of the groups."""
@@ -62,14 +75,28 @@ class Problem:
 
         Where records spread little within the bounds, the bounds are the unit of the location;
         where they spread far beyond, their sd is, since nothing else can be told. In these
-        coordinates a posterior is no funnel.
+        coordinates a posterior is no funnel. A prior under which the location does not know of the
+        variance keeps it within one range: the bounds are the unit.
         """
-        return np.sqrt(np.exp(psi2) + self._radius**2)
+        if isinstance(self.priors[0], Independent):
+            return np.full(np.shape(psi2), self._radius)
+        return np.sqrt(self.axes[1].theta(psi2) + self._radius**2)
+
+    @property
+    def sheared(self) -> bool:
+        """Whether psi1 is the log of the ratio of both parameters."""
+        return self.family.ratio and all(one == Axis(0, np.inf) for one in self.axes)
+
+    def shift(self, psi2: FloatArray) -> FloatArray:
+        """By how much the first parameter's own coordinate exceeds psi1, at psi2."""
+        return psi2 if self.sheared else np.zeros(np.shape(psi2))
 
     @property
     def together(self) -> bool:
         """Whether psi1 is a location in units that follow the second parameter, a variance."""
-        return self.family.polynomial and self.observations[0].bounds is not None
+        if not self.family.polynomial or self.observations[0].bounds is None:
+            return False
+        return bool(np.isinf(self.axes[0].lower) and np.isinf(self.axes[0].upper))
 
     @property
     def centre(self) -> float:
@@ -85,22 +112,32 @@ class Problem:
 
     def theta(self, psi: FloatArray) -> FloatArray:
         """(points, p) from psi of shape (points,) or (points, p)."""
-        columns = psi[:, None] if psi.ndim == 1 else psi
+        columns = self._columns(psi)
         theta = np.stack([axis.theta(columns[:, j]) for j, axis in enumerate(self.axes)], axis=1)
         if self.together:
             theta[:, 0] = self.centre + columns[:, 0] * self.stretch(columns[:, 1])
         return theta
 
+    def _columns(self, psi: FloatArray) -> FloatArray:
+        """The coordinate of each parameter by itself, (points, p)."""
+        if psi.ndim == 1:
+            return psi[:, None]
+        if not self.sheared:
+            return psi
+        return np.stack([psi[:, 0] + psi[:, 1], psi[:, 1]], axis=1)
+
     def psi(self, theta: FloatArray) -> FloatArray:
         """(points, p) from theta of shape (points, p)."""
         psi = np.stack([axis.psi(theta[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+        if self.sheared:
+            psi[:, 0] -= psi[:, 1]
         if self.together:
             psi[:, 0] = (theta[:, 0] - self.centre) / self.stretch(psi[:, 1])
         return psi
 
     def log_prior(self, psi: FloatArray, group: IntArray) -> FloatArray:
         """The log prior density of psi."""
-        columns = psi[:, None] if psi.ndim == 1 else psi
+        columns = self._columns(psi)
         jacobian = np.asarray(
             sum(axis.log_jacobian(columns[:, j]) for j, axis in enumerate(self.axes))
         )
@@ -133,6 +170,9 @@ class Problem:
             return (
                 self.decay()[:, 1] + 1 if np.isfinite(axis.lower) and np.isinf(axis.upper) else None
             )
+        if all(isinstance(one, Independent) for one in self.priors):
+            found = [one.tail_index(parameter) for one in self.priors]  # type: ignore[attr-defined]
+            return np.broadcast_to(np.array(found), (self.groups,))
         if not self.together:
             return None
         away = 2 * np.log(self._radius) + np.array(FAR_VARIANCES)
@@ -150,6 +190,8 @@ class Problem:
         if len(self.priors) == 1:
             return self.priors[0]
         first = self.priors[0]
+        if any(isinstance(one, Independent) or type(one) is not type(first) for one in self.priors):
+            return OneEach(self.priors, group)
         names = list(first.hyperparameters)
         return type(first)(
             **{
@@ -211,10 +253,12 @@ def prior_for(release: Release, prior: "Prior | str") -> Prior:
     """A prior as it is, or from the text of the command line: "weak", or such as "gamma(shape=2,
     rate=20)".
     """
+    if isinstance(prior, str) and prior.strip() != "weak":
+        prior = notation.prior(prior)
+    if isinstance(prior, Independent) and release.family.statistic_kind == "sums":
+        return prior.of(release.family.kind, release.family.parameters)
     if not isinstance(prior, str):
         return prior
-    if prior.strip() != "weak":
-        return notation.prior(prior)
     weak = release.family.weak_prior(release.bounds)
     if weak is None:
         raise UnsupportedCombination(
@@ -224,16 +268,24 @@ def prior_for(release: Release, prior: "Prior | str") -> Prior:
     return weak
 
 
+def support_of(prior: Prior) -> tuple[tuple[float, float], ...] | None:
+    """Where a prior lets each parameter be; None where it lets them be anywhere."""
+    return prior.supports if isinstance(prior, Independent) else None
+
+
 def check_prior(family: Family, prior: Prior) -> None:
-    """Refuse a prior that is not the family's conjugate one."""
-    if family.prior is None:
-        raise UnsupportedCombination(
-            f"the {family.kind} family does not supply `prior`, its "
-            "conjugate prior; add it to the class."
-        )
+    """Refuse a prior that is neither the family's conjugate one nor one of each parameter."""
     if not isinstance(prior, Prior):
         raise UnsupportedCombination(
             f"prior must be a prior such as {example(family)}, got {type(prior).__name__}."
+        )
+    if isinstance(prior, Independent) and family.statistic_kind == "sums":
+        prior.of(family.kind, family.parameters)
+        return
+    if family.prior is None:
+        raise UnsupportedCombination(
+            f"the {family.kind} family has no conjugate prior; give a distribution for each "
+            f"parameter, such as {example(family)!r}, not {prior.kind}."
         )
     if not isinstance(prior, family.prior):
         raise UnsupportedCombination(
@@ -282,7 +334,7 @@ def check_n_prior(releases: Sequence[Release], prior: "Prior | str | None") -> P
 def example(family: Family) -> str:
     """How a prior for the family is written on the command line."""
     if family.prior is None:
-        return "none"
+        return ", ".join(suggestion(parameter) for parameter in family.parameters)
     if family.prior.kind == "dirichlet":
         size = family.parameters[0].size
         return f"dirichlet(concentration={[1] * min(size, 3)}{' ...' if size > 3 else ''})"

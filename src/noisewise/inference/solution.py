@@ -1,12 +1,16 @@
 """What a method leaves of a posterior: one group's solution, and what many groups share."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.grid.marginal import QUANTILES, Marginal
+from noisewise.inference.quantities import DRAWS, FromDraws, Quantity, of_draws
 from noisewise.model.arrays import FloatArray
+from noisewise.model.derived import Derived
+from noisewise.model.family import Parameter
 
 
 class Batch(ABC):
@@ -15,6 +19,10 @@ class Batch(ABC):
     @abstractmethod
     def marginals(self) -> tuple[Marginal, ...]:
         """Of each parameter, for all groups at once."""
+
+    def marginal_of(self, which: Derived) -> Marginal | None:
+        """Of a derived quantity, for all groups at once; None where there is none."""
+        return None
 
 
 class Solution(ABC):
@@ -42,6 +50,11 @@ class Solution(ABC):
     @abstractmethod
     def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
         """The probability of lying at or below x, (..., size) as x."""
+
+    def derived(self, which: Derived, parameters: Sequence[Parameter]) -> Quantity:
+        """A quantity that is a function of the parameters."""
+        draws = self.draw(np.random.default_rng(0), DRAWS)
+        return FromDraws(of_draws(which, parameters, draws))
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:

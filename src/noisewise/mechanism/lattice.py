@@ -38,6 +38,7 @@ from noisewise.model.families.categorical import Categorical, Label
 from noisewise.model.families.moments import Moments
 from noisewise.model.families.table import Table
 from noisewise.model.family import Family, StatisticKind
+from noisewise.model.transformed import Transformed
 
 if TYPE_CHECKING:
     from noisewise.mechanism.products import Cells
@@ -265,6 +266,7 @@ class Plain(Lattice):
 @dataclass(frozen=True, slots=True)
 class Standardised(Lattice):
     """(u, u^2) of u = (x - centre)/radius, both computed in integers from one rounded k = u 2^19.
+    Of a transformed column u = (g(x) - centre)/radius; whatever an engine's g gives, k is clipped.
 
     The second statistic is k^2 / 2^19, rounded: its range is that of k, and one step serves both.
     """
@@ -275,6 +277,7 @@ class Standardised(Lattice):
     upper: float
     redact: bool
     missing: float | None
+    column: Transformed | None = None
 
     @property
     def step(self) -> tuple[float, ...]:
@@ -295,7 +298,9 @@ class Standardised(Lattice):
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        return self.rounded, self.point, self.powers
+        if self.column is None:
+            return self.rounded, self.point, self.powers
+        return self.transformed, self.rounded_image, self.point_of_image, self.powers
 
     @property
     def ruler(self) -> Ruler:
@@ -314,6 +319,37 @@ class Standardised(Lattice):
             absent = float(self.ruler.point(value, self.ruler.rounded(value), absent))
         x, nearest = rounded
         return (self.ruler.point(x, nearest, absent, xp),)
+
+    @property
+    def image(self) -> Ruler:
+        """Of g(x) where the column is transformed; what lies outside is told by x itself."""
+        assert self.column is not None
+        return Ruler(self.column.image(self.lower), self.column.image(self.upper), redact=False)
+
+    def transformed(self, x: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """x, and g of the value within the bounds that it stands for."""
+        assert self.column is not None
+        (value,) = x
+        ends = Bounds(self.lower, self.upper, outside="redact")
+        missing = self.column.middle_of(ends) if self.missing is None else self.missing
+        known = xp.where(~xp.isnan(value), value, missing)
+        within = xp.where(
+            known < self.lower, self.lower, xp.where(known > self.upper, self.upper, known)
+        )
+        return value, self.column.transform(within, xp)
+
+    def rounded_image(self, transformed: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """x, and the nearest step of g(x)."""
+        x, z = transformed
+        return x, self.image.rounded(z, xp)
+
+    def point_of_image(self, rounded: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """As `point`; a missing record stands for a value within the bounds already."""
+        x, nearest = rounded
+        k = self.image.point(x, nearest, 0.0, xp)
+        if self.redact:
+            k = xp.where((x >= self.lower) & (x <= self.upper), k, 0.0)
+        return (k,)
 
     @classmethod
     def powers(cls, point: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, Any]:
@@ -411,7 +447,8 @@ def _of_sums(family: Family, bounds: Bounds | None, missing: float | bool | None
     redact = bounds.outside == "redact"
     substitute = substitute_for(family, bounds, missing)
     if family.polynomial:
-        return Standardised(bounds.lower, bounds.upper, redact, substitute)
+        column = family if isinstance(family, Transformed) else None
+        return Standardised(bounds.lower, bounds.upper, redact, substitute, column)
     lower, upper = (
         (math.ceil(bounds.lower), math.floor(bounds.upper))
         if family.integer

@@ -16,7 +16,7 @@ def missing_note(missing: float | None) -> str:
 
 
 def substitute_for(family: Family, bounds: Bounds, missing: float | bool | None) -> float | None:
-    """The value within the bounds: the given one, or else their midpoint. None under redact."""
+    """The value within the bounds: the given one, or else the one halfway. None under redact."""
     if bounds.outside == "redact":
         if missing is not None:
             raise UnsupportedCombination(
@@ -26,7 +26,7 @@ def substitute_for(family: Family, bounds: Bounds, missing: float | bool | None)
         return None
     if missing is not None and not isinstance(missing, Real):
         raise UnsupportedCombination(f"missing must be a number, got {type(missing).__name__}.")
-    value = (bounds.lower + bounds.upper) / 2 if missing is None else float(missing)
+    value = family.middle_of(bounds) if missing is None else float(missing)
     if family.integer and missing is not None and value != math.floor(value):
         raise UnsupportedCombination(
             f"missing must be a whole number for the {family.kind} family, got {missing}."

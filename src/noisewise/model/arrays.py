@@ -40,6 +40,15 @@ def turn_less_one(angle: FloatArray) -> ComplexArray:
     return out
 
 
+def log_gamma(x: Any, xp: Namespace = np) -> Any:
+    """log Gamma(x), of NumPy's or JAX's numbers."""
+    if xp is np:
+        from scipy.special import gammaln
+    else:
+        from jax.scipy.special import gammaln
+    return gammaln(x)
+
+
 def positive_tuple(name: str, value: float | Sequence[float], why: str) -> tuple[float, ...]:
     """Return a positive finite number, or a non-empty sequence of them, as a tuple of floats."""
     values = (

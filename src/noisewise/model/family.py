@@ -17,6 +17,7 @@ import numpy as np
 from noisewise.errors import UnsupportedCombination
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.priors import Prior
 
 StatisticKind = Literal["sums", "counts", "moments"]
@@ -83,6 +84,10 @@ class Family(ABC):
     """The statistics are x and x^2 of a location-scale family: released in standardised
     coordinates.
     """
+    ratio: ClassVar[bool] = False
+    """Of two positive parameters that move together the data tell their ratio best: grids are laid
+    along it. Such a family has `whereabouts`.
+    """
     statistic_kind: ClassVar[StatisticKind] = "sums"
     complete: ClassVar[bool] = True
     """Every record counts, a missing one as something; where not, how many do is not public."""
@@ -109,6 +114,11 @@ class Family(ABC):
     def describe(self) -> dict[str, Any]:
         """The family as JSON: its kind and its fields."""
         return {"kind": self.kind} | (asdict(self) if is_dataclass(self) else {})
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        """Quantities that people use beside the parameters; each has a posterior too."""
+        return ()
 
     def labels_of(self, parameter: str) -> Sequence[str | int]:
         """What each number of a parameter is called."""
@@ -192,6 +202,29 @@ class Family(ABC):
         are -1 and 1.
         """
         raise self._missing("standardise")
+
+    def modelled(self, bounds: Bounds | None) -> "tuple[Family, Bounds | None]":
+        """The family, of the same parameters, that a transformed record follows, and its bounds:
+        itself where the record is not transformed.
+        """
+        return self, bounds
+
+    @property
+    def own_bounds(self) -> Bounds | None:
+        """The bounds where none are given: those of the support, if it has ends. None if there are
+        none.
+        """
+        return None
+
+    def middle_of(self, bounds: Bounds) -> float:
+        """The value halfway between bounds, which a missing record counts as."""
+        return bounds.middle
+
+    def whereabouts(self, bounds: Bounds) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Of a `ratio` family the ranges of log(theta1 / theta2) and of log(theta2) that records
+        within the bounds can tell.
+        """
+        raise self._missing("whereabouts")
 
     def weak_prior(self, bounds: Bounds | None) -> Prior | None:
         """A weakly informative prior from the bounds alone, for a first look: the mean of a record

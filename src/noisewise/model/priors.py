@@ -1,93 +1,20 @@
-"""Conjugate priors: frozen hyperparameters with a log density and a sampler.
+"""The priors: conjugate ones, and any of SciPy's distributions."""
 
-A hyperparameter is a number where a person writes a prior, and an array of shape (batch,) where a
-conjugate update made one posterior per chain or group. theta has shape (batch, p), its columns
-ordered as the family's parameters.
-"""
-
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeAlias, final
+from dataclasses import dataclass
+from typing import ClassVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from noisewise.model.arrays import FloatArray
 from noisewise.model.column_priors import Linear as Linear
 from noisewise.model.column_priors import NormalInverseWishart as NormalInverseWishart
-
-Hyper: TypeAlias = "float | FloatArray"
-REGISTRY: dict[str, type["Prior"]] = {}
-"""kind -> the class of that prior."""
-
-
-def _require(prior: "Prior", *names: str) -> None:
-    """Refuse a person's hyperparameters that are not positive and finite; those of a batch are told
-    by `Prior.valid`.
-    """
-    for name in names:
-        value = np.asarray(getattr(prior, name))
-        if value.ndim > (name == "concentration") and value.dtype.kind in "iuf" and value.size:
-            continue
-        if (
-            value.dtype.kind not in "iuf"
-            or value.size == 0
-            or not np.all((value > 0) & np.isfinite(value))
-        ):
-            raise ValueError(
-                f"{name} of the {prior.kind} prior must be positive and finite, got "
-                f"{getattr(prior, name)}."
-            )
-
-
-def _require_finite(prior: "Prior", name: str) -> None:
-    value = np.asarray(getattr(prior, name))
-    if value.dtype.kind not in "iuf" or not np.all(np.isfinite(value)):
-        raise ValueError(
-            f"{name} of the {prior.kind} prior must be finite, got {getattr(prior, name)}."
-        )
-
-
-class Prior(ABC):
-    """p(theta; lambda), with `kind` its name on the command line and in JSON."""
-
-    kind: ClassVar[str]
-    positive: ClassVar[tuple[str, ...]]
-    """The hyperparameters that must be positive."""
-
-    @property
-    def hyperparameters(self) -> dict[str, Any]:
-        """Their values by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-
-    @property
-    def valid(self) -> NDArray[np.bool_]:
-        """Which members of a batch are priors at all, (batch,): a conjugate update of an impossible
-        statistic is none.
-        """
-        valid = np.asarray(True)
-        for name in self.positive:
-            value = np.asarray(getattr(self, name))
-            good = (value > 0) & np.isfinite(value)
-            valid = np.asarray(valid & (good.all(axis=-1) if name == "concentration" else good))
-        return valid
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "kind" in cls.__dict__:  # not so while a class is being unpickled
-            REGISTRY[cls.kind] = cls
-
-    @abstractmethod
-    def log_density(self, theta: FloatArray) -> FloatArray:
-        """log p(theta; lambda), shape (batch,), for theta of shape (batch, p)."""
-
-    @abstractmethod
-    def draw(self, rng: np.random.Generator, size: int) -> FloatArray:
-        """Independent draws of theta, shape (size, p); hyperparameters of shape (size,) give one
-        draw each.
-        """
+from noisewise.model.independent import Independent as Independent
+from noisewise.model.prior import REGISTRY as REGISTRY
+from noisewise.model.prior import Hyper as Hyper
+from noisewise.model.prior import Prior as Prior
+from noisewise.model.prior import require, require_finite
 
 
 @final
@@ -101,7 +28,7 @@ class Beta(Prior):
     beta: Hyper
 
     def __post_init__(self) -> None:
-        _require(self, *self.positive)
+        require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         p = theta[:, 0]
@@ -124,7 +51,7 @@ class Dirichlet(Prior):
     concentration: "Sequence[float] | FloatArray"
 
     def __post_init__(self) -> None:
-        _require(self, *self.positive)
+        require(self, *self.positive)
         if np.ndim(self.concentration) < 1 or np.shape(self.concentration)[-1] < 2:
             raise ValueError(
                 "concentration of the dirichlet prior needs one number per category, "
@@ -161,7 +88,7 @@ class Gamma(Prior):
     rate: Hyper
 
     def __post_init__(self) -> None:
-        _require(self, *self.positive)
+        require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         r = theta[:, 0]
@@ -183,8 +110,8 @@ class Normal(Prior):
     sd: Hyper
 
     def __post_init__(self) -> None:
-        _require_finite(self, "mean")
-        _require(self, *self.positive)
+        require_finite(self, "mean")
+        require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         z = (theta[:, 0] - self.mean) / self.sd
@@ -211,7 +138,7 @@ class InverseGamma(Prior):
     scale: Hyper
 
     def __post_init__(self) -> None:
-        _require(self, *self.positive)
+        require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         return _inverse_gamma_log_density(theta[:, 0], self.shape, self.scale)
@@ -235,8 +162,8 @@ class NormalInverseGamma(Prior):
     scale: Hyper
 
     def __post_init__(self) -> None:
-        _require_finite(self, "mean")
-        _require(self, *self.positive)
+        require_finite(self, "mean")
+        require(self, *self.positive)
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         mean, variance = theta[:, 0], theta[:, 1]

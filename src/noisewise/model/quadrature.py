@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy import special
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.model.arrays import FloatArray
@@ -20,6 +21,10 @@ DROP = 50.0
 """
 MAX_TERMS = 1 << 20
 """Whole numbers that a sum over a support may have."""
+LARGEST, LARGEST_LOG = (-1e15, 1e15), (-700.0, 700.0)
+"""Between them y lies, where it is x and where it is log x or the logit."""
+HIGHEST_LOGIT = 33.0
+"""1 - expit(33) has a digit left."""
 _SEVENTEEN = np.linspace(0.0, 1.0, 17)
 """Points of a bracket: each round narrows it by eight."""
 _HALVES = np.append(2.0 ** -np.arange(50.0), 0.0)
@@ -44,18 +49,18 @@ def nodes(family: Family, theta: FloatArray, lower: float, upper: float, order: 
     lower, upper = max(lower, family.support[0]), min(upper, family.support[1])
     if family.integer:
         return _support_points(family, theta, np.ceil(lower), np.floor(upper))
-    logarithmic = family.support[0] == 0  # then x = e^y: densities that blow up at 0 become smooth
-    to_y, to_x = (np.log, np.exp) if logarithmic else (np.asarray, np.asarray)
+    to_y, to_x, log_slope = coordinate(family.support)
 
     def log_density(y: FloatArray) -> FloatArray:  # (batch, m) -> (batch, m)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            value = family.log_density(to_x(y), theta) + (y if logarithmic else 0.0)
+            value = family.log_density(to_x(y), theta) + log_slope(y)
         return np.where(np.isnan(value), -np.inf, value)
 
     with np.errstate(divide="ignore"):
-        domain = np.clip(
-            [to_y(lower), to_y(upper)], *((-700.0, 700.0) if logarithmic else (-1e15, 1e15))
-        )
+        ends = to_y(np.array([lower, upper]))
+    domain = np.clip(ends, *(LARGEST if to_x is np.asarray else LARGEST_LOG))
+    if family.support == (0.0, 1.0):
+        domain = np.minimum(domain, HIGHEST_LOGIT)
     left, peak, right = _extent(log_density, domain[0], domain[1], len(theta))
     unit, unit_weight = _legendre(order)
     ys, log_widths = [], []
@@ -66,6 +71,21 @@ def nodes(family: Family, theta: FloatArray, lower: float, upper: float, order: 
             log_widths.append(np.log(half)[:, None] + np.log(unit_weight))
     y = np.concatenate(ys, axis=1)
     return Nodes(np.asarray(to_x(y)), log_density(y) + np.concatenate(log_widths, axis=1))
+
+
+Map = Callable[[FloatArray], FloatArray]
+
+
+def coordinate(support: tuple[float, float]) -> tuple[Map, Map, Map]:
+    """From x to the y in which densities are smooth, back, and log dx/dy: log x where x is
+    positive, so that densities may blow up at 0 or have heavy tails, the logit where it ends at 1,
+    else x itself.
+    """
+    if support[0] < 0 or (support[0] > 0 and support[1] < np.inf):
+        return np.asarray, np.asarray, np.zeros_like
+    if support == (0.0, 1.0):
+        return special.logit, special.expit, lambda y: special.log_expit(y) + special.log_expit(-y)
+    return np.log, np.exp, np.asarray
 
 
 def interval_moments(

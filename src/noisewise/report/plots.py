@@ -34,10 +34,15 @@ def plot_posterior(posterior: "Posterior", axes: Any = None) -> Any:
     """
     made = None
     if axes is None:
-        made, table = figure(1, len(posterior.names))
+        names = (*posterior.names, *posterior.derived)
+        made, table = figure(1, len(names))
         axes = table[0]
-    for axis, name in zip(np.atleast_1d(axes), posterior.names, strict=True):
-        if posterior.family.parameters[posterior.names.index(name)].size > 1:
+    else:
+        names = posterior.names
+    for axis, name in zip(np.atleast_1d(axes), names, strict=True):
+        several = name in posterior.names
+        several = several and posterior.family.parameters[posterior.names.index(name)].size > 1
+        if several:
             _categories(posterior, name, axis)
         else:
             draw_density(axis, posterior, name, COLOURS[0], posterior.method)
@@ -56,11 +61,17 @@ def draw_density(axis: Any, posterior: "Posterior", name: str, colour: str, labe
         theta,
         density,
         color=colour,
-        label=f"{label}: {posterior.mean(name):.4g}, 90 % in {low:.4g} to {high:.4g}",
+        label=f"{label}: {_middle(posterior, name)}, 90 % in {low:.4g} to {high:.4g}",
     )
     axis.fill_between(theta[inside], density[inside], color=colour, alpha=0.15, linewidth=0)
     axis.set_ylim(bottom=0)
     axis.spines[["top", "right"]].set_visible(False)
+
+
+def _middle(posterior: "Posterior", name: str) -> str:
+    """The mean, or where there is none the median."""
+    mean = posterior.mean(name)
+    return f"median {posterior.quantile(name, 0.5):.4g}" if mean is None else f"{mean:.4g}"
 
 
 def _categories(posterior: "Posterior", name: str, axis: Any) -> None:

@@ -28,6 +28,7 @@ from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
 from noisewise.model.families import Bernoulli, Exponential
 from noisewise.model.family import Family
+from noisewise.model.independent import Independent
 from noisewise.model.priors import Beta, Dirichlet, Gamma, Prior
 from noisewise.study import baselines
 
@@ -70,6 +71,13 @@ class Setting:
     """Where given, n is drawn from it in every trial, and not public: neighbours add or remove a
     record.
     """
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prior, Independent):
+            ordered = self.prior.of(self.family.kind, self.family.parameters)
+            object.__setattr__(self, "prior", ordered)
+        if self.bounds is None and self.middle is None:
+            object.__setattr__(self, "bounds", self.family.own_bounds)
 
     def describe(self) -> str:
         """One line that tells this setting from any other."""
@@ -306,6 +314,11 @@ def stream(
     """Draws from every trial's posterior, (trials, p), one after the other; ranks want those of a
     categorical's chain thinned.
     """
+    if isinstance(setting.prior, Independent):
+        raise UnsupportedCombination(
+            f"{method} needs the conjugate prior of the {setting.family.kind} family; use auto, "
+            "exact or collapsed for any other."
+        )
     if method in ("auto", "exact") and setting.family.statistic_kind == "counts":
         return _sweeps(setting, sample, rng, thin)
     if method in ("gibbs", "gibbs-paper"):

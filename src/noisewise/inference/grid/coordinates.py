@@ -26,6 +26,10 @@ class Axis:
         """The axis of a parameter."""
         return cls(parameter.lower, parameter.upper)
 
+    def within(self, lower: float, upper: float) -> "Axis":
+        """The axis of that part of it."""
+        return Axis(max(self.lower, lower), min(self.upper, upper))
+
     @property
     def range(self) -> tuple[float, float]:
         """The psi whose theta is a float of its own."""

@@ -157,9 +157,10 @@ class Marginal:
         # About the median, so that a far centre does not cost digits.
         centre = self.quantile(np.array([0.5]))[:, 0]
         away = [(theta - centre[self._group], mass) for theta, mass in points]
-        first = np.add.reduceat(sum(mass * x for x, mass in away), self.start[:-1])
-        second = np.add.reduceat(sum(mass * x**2 for x, mass in away), self.start[:-1])
-        size = np.add.reduceat(sum(mass * np.abs(x) for x, mass in away), self.start[:-1])
+        with np.errstate(over="ignore", invalid="ignore"):  # of a tail that no float holds
+            first = np.add.reduceat(sum(mass * x for x, mass in away), self.start[:-1])
+            second = np.add.reduceat(sum(mass * x**2 for x, mass in away), self.start[:-1])
+            size = np.add.reduceat(sum(mass * np.abs(x) for x, mass in away), self.start[:-1])
         more = [self._beyond(centre, power, inside) for power, inside in ((1, size), (2, second))]
         with np.errstate(all="ignore"):  # infinite where there is no such moment
             shift, square = first + more[0], second + more[1]

@@ -17,15 +17,21 @@ NOTHING = 60.0
 """Between patches the density is e^-60 of what it is anywhere within."""
 LOGITS, MARGIN_POINTS = 18.0, 241
 """A margin of the first parameter has so many points, at probabilities up to e^-18."""
+COMB, MOST_BETWEEN, COMB_RANGE = 0.04, 32, 12.0
+"""From row to row the first parameter may move by this share of the row, which is about ten sds of
+it; rows are cut in so many at most. Rows of e^-12 of the highest do not count.
+"""
 Stretch = Callable[[FloatArray], FloatArray]
-"""How much the first parameter moves per unit of psi1, at psi2."""
+"""How much the first parameter moves per unit of psi1, at psi2; or by how much it exceeds that."""
 
 
-def margins(sheets: Sequence[Patch], centre: float, stretch: Stretch) -> tuple[Grid, Grid]:
-    """The log densities of the first parameter, centre + psi1 stretch(psi2), and of psi2, of one
-    group.
+def margins(
+    sheets: Sequence[Patch], centre: float, stretch: Stretch, shift: Stretch
+) -> tuple[Grid, Grid]:
+    """The log densities of the first parameter's coordinate, centre + shift(psi2) + psi1
+    stretch(psi2), and of psi2, of one group.
     """
-    rows = [_Rows.of(sheet, stretch) for sheet in sheets]
+    rows = [_Rows.of(sheet, stretch, shift) for sheet in sheets]
     top = max(float(one.row.max()) for one in rows)
     second = _mixed([(one.psi2, one.row) for one in rows])
     at = np.unique(np.concatenate([one.positions() for one in rows]))
@@ -68,20 +74,23 @@ class _Rows:
     row: FloatArray  # (dense,): log mass of each row, per psi2
 
     @classmethod
-    def of(cls, sheet: Patch, stretch: Stretch) -> "_Rows":
-        value, dense = sheet.value[0], sheet.value.shape[1]
-        unit, top = np.linspace(-1, 1, dense), float(sheet.value[0].max())
+    def of(cls, sheet: Patch, stretch: Stretch, shift: Stretch) -> "_Rows":
+        value, top = sheet.value[0], float(sheet.value[0].max())
+        between = _between(sheet, stretch, shift)
+        if between > 1:
+            value = _more_rows(np.maximum(value, top - NOTHING), between)
+        unit = np.linspace(-1, 1, len(value))
         low, high = (side[0] for side in limits(sheet.inner, unit))
         psi2 = sheet.outer[0].mean() + np.diff(sheet.outer[0]) / 2 * unit
         # a row may be far below the peak
-        held = np.maximum(np.exp(value - top) @ _trapezoid(dense), 1e-300)
-        size = stretch(psi2)
+        held = np.maximum(np.exp(value - top) @ _trapezoid(value.shape[1]), 1e-300)
+        size, more = stretch(psi2), shift(psi2)
         return cls(
             value - top,
             top,
             psi2,
-            low * size,
-            high * size,
+            low * size + more,
+            high * size + more,
             size,
             np.log(held * (high - low) / 2) + top,
         )
@@ -109,6 +118,29 @@ class _Rows:
         height = _interpolate_rows(self.value[None], inside[None])[0] / self.size[:, None]
         step = (self.psi2[-1] - self.psi2[0]) / 2
         return np.asarray(_trapezoid(self.psi2.size) @ height * step)
+
+
+def _between(sheet: Patch, stretch: Stretch, shift: Stretch) -> int:
+    """In how many the space between two rows must be cut, so that the first parameter moves from
+    one to the next by little of what it spreads over in each: else its density would be a comb.
+    """
+    dense = sheet.value.shape[1]
+    unit = np.linspace(-1, 1, dense)
+    low, high = (side[0] for side in limits(sheet.inner, unit))
+    psi2 = sheet.outer[0].mean() + np.diff(sheet.outer[0]) / 2 * unit
+    middle, width = (low + high) / 2 * stretch(psi2) + shift(psi2), (high - low) * stretch(psi2)
+    best = sheet.value[0].max(axis=1)
+    matters = (best[1:] > best.max() - COMB_RANGE) & (width[1:] > 0)
+    with np.errstate(all="ignore"):
+        moved = np.abs(np.diff(middle))[matters] / width[1:][matters]
+    return int(np.clip(np.ceil(moved.max(initial=0.0) / COMB), 1, MOST_BETWEEN))
+
+
+def _more_rows(value: FloatArray, between: int) -> FloatArray:
+    """A table of log densities with so many times as many rows, by cubic splines."""
+    rows = np.arange(float(len(value)))
+    fine = np.linspace(0, len(value) - 1, (len(value) - 1) * between + 1)
+    return np.asarray(scipy.interpolate.CubicSpline(rows, value, axis=0)(fine))
 
 
 def _trapezoid(dense: int) -> FloatArray:

@@ -39,6 +39,12 @@ AGREE = 4e-3
 them err far less.
 """
 
+CORE, LONG = 1.0, 4.5
+"""Where the posterior is above e^-1 of its peak is the core of a stretch, a third of it if the
+posterior is normal. One that is so many times longer than its core has long tails: there few points
+lie in the core, and two coarse choices may agree by chance.
+"""
+
 Likelihood = Callable[[FloatArray, IntArray], FloatArray]
 
 
@@ -95,6 +101,7 @@ class _Stretches:
     low: FloatArray
     high: FloatArray
     of: IntArray  # (points,): the stretch of each point of the grid
+    long: BoolArray  # (stretches,): whether it has long tails
 
     @classmethod
     def on(cls, grid: Grid) -> "_Stretches":
@@ -112,7 +119,13 @@ class _Stretches:
         new = np.append(group[1:] != group[:-1], False)
         border[new] = grid.start[group[np.flatnonzero(new) + 1]]
         of = np.repeat(np.arange(first.size), np.diff(np.concatenate([[0], border])))
-        return cls(group, low, np.maximum(high, low + 1e-12 * (1 + np.abs(low))), of)
+        core = grid.value >= grid.best[grid.group] - CORE
+        left, right = np.full(first.size, np.inf), np.full(first.size, -np.inf)
+        np.minimum.at(left, of[core], grid.psi[core])
+        np.maximum.at(right, of[core], grid.psi[core])
+        # a side peak may have no core of its own
+        long = (right > left) & (high - low > LONG * (right - left))
+        return cls(group, low, np.maximum(high, low + 1e-12 * (1 + np.abs(low))), of, long)
 
     def unit(self, rows: IntArray, psi: FloatArray) -> FloatArray:
         """Where psi lies in its stretch, which spans -1 to 1."""
@@ -167,7 +180,7 @@ def _interpolated(
             value[rows] - best[grid.group[rows]]
         )
         np.maximum.at(miss, held, off)
-        settled = failed[todo] | (miss < AGREE)
+        settled = failed[todo] | (miss < AGREE) & ~(stretches.long[todo] & (count == COUNTS[0]))
         # Convergence is geometric: the finer one errs about as the square.
         np.maximum.at(error, stretches.group[todo[settled]], miss[settled] ** 1.5)
         known, todo = known[~settled], todo[~settled]

@@ -49,7 +49,7 @@ def starts(problem: Problem, psi: FloatArray) -> list[FloatArray]:
     peaks: list[list[FloatArray]] = [[] for _ in psi]
     for observations in problem.observations:
         if observations.dimension == 1 and observations.bounds is not None:
-            _gather(observations, psi, peaks)
+            _gather(observations, problem.axes[0], psi, peaks)
     low, high = problem.axes[0].range
     return [
         row if not extra else np.unique(np.clip(np.concatenate([row, *extra]), low, high))
@@ -57,8 +57,10 @@ def starts(problem: Problem, psi: FloatArray) -> list[FloatArray]:
     ]
 
 
-def _gather(observations: Observations, psi: FloatArray, peaks: list[list[FloatArray]]) -> None:
-    table = _tabulate(observations.record, float(psi.min()), float(psi.max()))
+def _gather(
+    observations: Observations, axis: Axis, psi: FloatArray, peaks: list[list[FloatArray]]
+) -> None:
+    table = _tabulate(observations.record, axis, float(psi.min()), float(psi.max()))
     for n in _numbers_of_records(observations):
         target = np.divide(observations.y[:, 0], n, out=np.full(n.shape, np.nan), where=n > 0)
         group, left = _brackets(table, target)
@@ -66,7 +68,7 @@ def _gather(observations: Observations, psi: FloatArray, peaks: list[list[FloatA
         group, left = group[several[group]], left[several[group]]
         if group.size == 0:
             continue
-        at, slope = _crossings(observations, table, group, left, target[group])
+        at, slope = _crossings(observations, axis, table, group, left, target[group])
         spread = (
             np.sqrt(n[group] * np.interp(at, table.psi, table.variance))
             + observations.scale[group, 0]
@@ -89,13 +91,12 @@ def _numbers_of_records(observations: Observations) -> list[FloatArray]:
 
 
 @lru_cache(maxsize=64)
-def _tabulate(record: BoundedRecord, low: float, high: float) -> _Table:
+def _tabulate(record: BoundedRecord, axis: Axis, low: float, high: float) -> _Table:
     """It depends on no release, and serves every call that asks the same."""
-    axis = Axis.of(record.family.parameters[0])
     at = np.linspace(low, high, FIRST_POINTS)
     if np.isinf(axis.lower) and np.isinf(axis.upper):
         at = np.unique(np.concatenate([at, np.clip(_about_bounds(record), low, high)]))
-    mean, variance = _moments(record, at)
+    mean, variance = _moments(record, axis, at)
     for _ in range(ROUNDS):
         known = mean[np.isfinite(mean)]
         span = np.ptp(known) if known.size else 0.0
@@ -108,7 +109,7 @@ def _tabulate(record: BoundedRecord, low: float, high: float) -> _Table:
         if rough.size == 0 or at.size + rough.size > MOST:
             break
         middle = (at[rough] + at[rough + 1]) / 2
-        more = _moments(record, middle)
+        more = _moments(record, axis, middle)
         at, mean, variance = (
             np.insert(old, rough + 1, new)
             for old, new in zip((at, mean, variance), (middle, *more), strict=True)
@@ -127,8 +128,8 @@ def _about_bounds(record: BoundedRecord) -> FloatArray:
     return np.concatenate([inside, bounds.lower + sd * MARGIN, bounds.upper + sd * MARGIN])
 
 
-def _moments(record: BoundedRecord, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
-    theta = Axis.of(record.family.parameters[0]).theta(psi)[:, None]
+def _moments(record: BoundedRecord, axis: Axis, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
+    theta = axis.theta(psi)[:, None]
     # to search with; what is rounded coarsely has other moments
     mean, covariance = record.moments(theta, "auto" if record.rounds else "rough")
     lost = np.flatnonzero(~np.isfinite(mean[:, 0]))
@@ -153,6 +154,7 @@ def _brackets(table: _Table, target: FloatArray) -> tuple[IntArray, IntArray]:
 
 def _crossings(
     observations: Observations,
+    axis: Axis,
     table: _Table,
     group: IntArray,
     left: IntArray,
@@ -171,7 +173,7 @@ def _crossings(
     for step in range(STEPS):
         if going.size == 0:
             break
-        mean, variance = _moments(observations.record, at[going])
+        mean, variance = _moments(observations.record, axis, at[going])
         f = mean - target[going]
         near = np.abs(f) * n[going] < CLOSE * (
             np.sqrt(n[going] * variance) + observations.scale[group[going], 0]

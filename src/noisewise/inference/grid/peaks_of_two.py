@@ -13,11 +13,16 @@ import numpy as np
 
 from noisewise.inference.problem import Problem
 from noisewise.model.arrays import FloatArray
+from noisewise.model.bounds import Bounds
 
 FIRST = np.sinh(np.linspace(-np.arcsinh(60.0), np.arcsinh(60.0), 161))
 """Of the table: psi1, the location in units of about the bounds' radius or of the record's sd."""
 SECOND = np.linspace(-24.0, 24.0, 193)
 """psi2, the log variance, about that of the bounds."""
+RATIO_POINTS = 113
+"""Of the table along either coordinate, for a family whose parameters move together: about a
+quarter of a unit of a logarithm apart.
+"""
 MOST = 256
 """Cells of a group from which a search begins."""
 BEND = 0.25
@@ -56,14 +61,30 @@ def peaks(problem: Problem) -> list[list[Peak]]:
     observations = problem.observations[0]
     if observations.dimension != 2 or observations.bounds is None:
         return [[] for _ in range(problem.groups)]
-    second = SECOND + 2 * np.log((observations.bounds.upper - observations.bounds.lower) / 2)
-    table = _Moments(problem, FIRST, second)
+    table = _Moments(problem, *_places(problem, observations.bounds))
     out = []
     for group in range(problem.groups):
         starts = table.cells(group)
         found = _distinct(*_search(problem, group, starts)) if len(starts) else []
         out.append(_weighed(problem, group, found) if len(found) > 1 else found)
     return out
+
+
+def _places(problem: Problem, bounds: Bounds) -> tuple[FloatArray, FloatArray]:
+    """psi1 and psi2 of the table."""
+    if problem.family.ratio:
+        ends = problem.family.whereabouts(bounds)
+        first, second = (np.linspace(*end, RATIO_POINTS) for end in ends)
+        if problem.sheared:
+            return first, second
+        theta2 = np.exp(second)
+        firsts = np.exp(np.linspace(ends[0][0] + ends[1][0], sum(end[1] for end in ends), 97))
+        return np.unique(problem.axes[0].psi(firsts)), np.unique(problem.axes[1].psi(theta2))
+    first, second = FIRST, SECOND + 2 * np.log(bounds.radius)
+    with np.errstate(over="ignore"):
+        if not problem.together:
+            first = np.unique(problem.axes[0].psi(bounds.middle + bounds.radius * FIRST))
+        return first, np.unique(problem.axes[1].psi(np.exp(second)))
 
 
 def _weighed(problem: Problem, group: int, found: list[Peak]) -> list[Peak]:

@@ -40,6 +40,11 @@ AGREE, SHRINKS = 0.05, 10.0
 """A stride is fine enough if it moved the log density, weighted by the density, no more than this;
 splines err by a tenth of it.
 """
+CORE, CORE_CELLS = 1.0, 2.4
+"""Where the density is above e^-1 of its peak is its core, which must have so many cells of the
+stride along either axis: where tails are long, few points lie in it, and two coarse choices may
+agree by chance, unless they agree far better than they must.
+"""
 UNREFINED = 2.0
 """Splines that could not be refined further err by at most half of what their last refinement
 changed.
@@ -221,7 +226,8 @@ def _exact(exact: Exact, start: Patch, psi: FloatArray) -> Patch:
         weight = np.exp(np.minimum(posterior - top[group, 0, 0], 0.0))
         np.maximum.at(error, group, np.minimum(rest, 1.0) * np.nan_to_num(weight))
         miss = (np.abs(value[todo] - earlier) * np.exp(value[todo] - top[todo])).max(axis=(1, 2))
-        settled = (miss < AGREE) & (stride < first) | (stride == 1)
+        fine = (_core(value[todo]) >= CORE_CELLS * stride) | (miss < AGREE / SHRINKS)
+        settled = (miss < AGREE) & (stride < first) & fine | (stride == 1)
         error[todo[settled]] += 0.0 if stride == 1 else np.minimum(miss[settled], 1.0) / SHRINKS
         unsettled[todo] = np.minimum(np.nan_to_num(miss, nan=1.0), 1.0)
         if effort.worn_out() and stride < first:
@@ -230,6 +236,12 @@ def _exact(exact: Exact, start: Patch, psi: FloatArray) -> Patch:
         todo, stride = todo[~settled], stride // 2
         earlier = value[todo].copy()
     return Patch(value, base, start.outer, start.inner, error, points)
+
+
+def _core(value: FloatArray) -> IntArray:
+    """How many rows or columns the core of each patch has, whichever are fewer."""
+    core = value >= value.max(axis=(1, 2), keepdims=True) - CORE
+    return np.asarray(np.minimum(core.any(axis=2).sum(axis=1), core.any(axis=1).sum(axis=1)))
 
 
 def _nearby(value: FloatArray, stride: int) -> BoolArray:

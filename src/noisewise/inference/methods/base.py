@@ -1,7 +1,7 @@
 """What a method is: it says which problems it serves, and solves them."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,10 +9,12 @@ import numpy as np
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.certificate import Certificate
-from noisewise.inference.problem import Problem
+from noisewise.inference.problem import Problem, example
+from noisewise.inference.quantities import Nothing, Quantity
 from noisewise.inference.solution import Solution
 from noisewise.model.arrays import FloatArray
-from noisewise.model.family import Parametric
+from noisewise.model.derived import Derived
+from noisewise.model.family import Parameter, Parametric
 
 Progress = Callable[[float], None]
 
@@ -61,6 +63,18 @@ class Method(ABC):
         """One solution for each group."""
 
 
+def needs_conjugate(name: str, problem: Problem) -> str | None:
+    """The refusal of a method that updates theta by conjugacy; None where the prior allows that."""
+    if problem.conjugate:
+        return None
+    kind, own = problem.family.kind, problem.family.prior
+    has = "which has none" if own is None else f"such as {example(problem.family)}"
+    return (
+        f"{name} needs the conjugate prior of the {kind} family, {has}; use method='auto' (exact) "
+        "for any other."
+    )
+
+
 @dataclass(frozen=True)
 class Unsolved(Solution):
     """A group for which no method gives an answer, among others that have one."""
@@ -77,6 +91,9 @@ class Unsolved(Solution):
 
     def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
         return np.full(np.shape(x), np.nan)
+
+    def derived(self, which: Derived, parameters: Sequence[Parameter]) -> Quantity:
+        return Nothing()
 
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         raise UnsupportedCombination(f"there are no draws of this posterior: {self.why}.")

@@ -9,7 +9,7 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.chains import Chains
 from noisewise.inference.methods import diagnostics, gibbs_sampler
-from noisewise.inference.methods.base import Method, Request
+from noisewise.inference.methods.base import Method, Request, needs_conjugate
 from noisewise.inference.problem import Problem
 from noisewise.inference.solution import Solution
 from noisewise.inference.surprise import predictive_tail
@@ -28,6 +28,8 @@ class Gibbs(Method):
     def refusal(self, problem: Problem) -> str | None:
         if len(problem.observations) > 1:
             return "gibbs serves one release at a time; use method='auto' for several."
+        if (refusal := needs_conjugate(self.name, problem)) is not None:
+            return refusal
         known = problem.observations[0]
         if not known.public:
             return "gibbs needs a public n; use method='auto', which sums over it."

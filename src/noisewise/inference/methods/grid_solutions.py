@@ -2,13 +2,14 @@
 certificates say.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from noisewise.inference import effort
+from noisewise.inference import effort, quantities
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.grid import (
     marginal,
@@ -19,15 +20,19 @@ from noisewise.inference.grid import (
     two_parameters,
 )
 from noisewise.inference.grid.adaptive import Grid
+from noisewise.inference.grid.coordinates import Axis
 from noisewise.inference.grid.marginal import Marginal
 from noisewise.inference.grid.one_parameter import Curves
 from noisewise.inference.grid.patch import Patch
 from noisewise.inference.grid.ranges import limits
 from noisewise.inference.methods.base import Request
 from noisewise.inference.problem import Problem
+from noisewise.inference.quantities import FromDensity, Quantity
 from noisewise.inference.solution import Batch, Solution
 from noisewise.inference.surprise import conflict, predictive_tail
 from noisewise.model.arrays import FloatArray
+from noisewise.model.derived import Derived
+from noisewise.model.family import Parameter
 
 FIRST_POINTS, FIRST_POINTS_OF_TWO = 49, 31
 """Of the first grid along a parameter, from within the prior to far beyond it: enough to find every
@@ -95,6 +100,15 @@ class _OnGrid(Solution):
     def curve(self, parameter: int) -> tuple[FloatArray, FloatArray]:
         return self._marginals[parameter].curve(0)
 
+    def derived(self, which: Derived, parameters: Sequence[Parameter]) -> Quantity:
+        if which.other is None:
+            known = self._marginals[which.of]
+            return FromDensity(quantities.of_one(which, parameters[which.of], known))
+        found = self.batch.margin_of(which, self.group)
+        if found is None:
+            return super().derived(which, parameters)
+        return FromDensity(Marginal.of(found, Axis(which.lower, which.upper)))
+
 
 @dataclass(frozen=True)
 class OneParameterBatch(Batch):
@@ -113,6 +127,10 @@ class OneParameterBatch(Batch):
 
     def marginals(self) -> tuple[Marginal, ...]:
         return (self._marginal,)
+
+    def marginal_of(self, which: Derived) -> Marginal:
+        parameter = self.problem.family.parameters[0]
+        return quantities.of_one(which, parameter, self._marginal)
 
     @cached_property
     def decay(self) -> FloatArray:
@@ -173,13 +191,45 @@ class TwoParameterBatch(Batch):
     exact: bool
     request: Request
 
+    def marginal_of(self, which: Derived) -> Marginal | None:
+        if which.other is None:
+            parameter = self.problem.family.parameters[which.of]
+            return quantities.of_one(which, parameter, self._marginals[which.of])
+        found = [self.margin_of(which, g) for g in range(len(self.patches))]
+        grids = [grid for grid in found if grid is not None]
+        axis = Axis(which.lower, which.upper)
+        return Marginal.of(_joined(grids), axis) if len(grids) == len(found) else None
+
+    def margin_of(self, which: Derived, group: int) -> Grid | None:
+        """That of a quantity of both parameters, whose coordinate is a straight line in psi1 at
+        every psi2; None where the prior's limits have bent the coordinates.
+        """
+        problem, other = self.problem, which.other
+        first = problem.family.parameters[0]
+        if other is None or problem.axes[0] != Axis.of(first):
+            return None
+
+        def stretch(psi2: FloatArray) -> FloatArray:
+            return which.slope * self.stretch(psi2)
+
+        def shift(psi2: FloatArray) -> FloatArray:
+            return which.slope * problem.shift(psi2) + other(problem.axes[1].theta(psi2))
+
+        centre = which.slope * problem.centre + which.shift
+        return margins.margins(self.patches[group], centre, stretch, shift)[0]
+
     def stretch(self, psi2: FloatArray) -> FloatArray:
         """How much the first parameter moves per unit of psi1."""
         return self.problem.stretch(psi2) if self.problem.together else np.ones(psi2.shape)
 
+    def second_of(self, patch: Patch) -> Grid:
+        """The margin of psi2 of one patch."""
+        return margins.margins([patch], 0.0, self.stretch, self.problem.shift)[1]
+
     def margins(self, group: int) -> tuple[Grid, Grid]:
         """Both margins of one group."""
-        return margins.margins(self.patches[group], self.problem.centre, self.stretch)
+        problem = self.problem
+        return margins.margins(self.patches[group], problem.centre, self.stretch, problem.shift)
 
     @cached_property
     def _marginals(self) -> tuple[Marginal, ...]:
@@ -224,7 +274,7 @@ class TwoParameters(_OnGrid):
         which = rng.choice(len(self._patches), size, p=self._weights)
         for k, one in enumerate(self._patches):
             rows = np.flatnonzero(which == k)
-            second = Marginal.of(margins.margins([one], 0.0, self.batch.stretch)[1], axis)
+            second = Marginal.of(self.batch.second_of(one), axis)
             psi[rows, 1] = axis.psi(second.draw(rng, rows.size, 0))
             psi[rows, 0] = margins.draw(one, psi[rows, 1], rng)
         return psi

@@ -6,7 +6,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from noisewise.inference.methods import grids
-from noisewise.inference.methods.base import Method, Request
+from noisewise.inference.methods.base import Method, Request, needs_conjugate
 from noisewise.inference.observations import Observations
 from noisewise.inference.problem import Problem
 from noisewise.inference.solution import Solution
@@ -29,7 +29,9 @@ class Naive(Method):
     def refusal(self, problem: Problem) -> str | None:
         if problem.family.statistic_kind != "sums":
             return f"the {problem.family.kind} family has no sums."
-        return ONE_AT_A_TIME if len(problem.observations) > 1 else None
+        if len(problem.observations) > 1:
+            return ONE_AT_A_TIME
+        return needs_conjugate(self.name, problem)
 
     def reason(self, problem: Problem) -> str:
         return "as asked"

@@ -7,6 +7,7 @@ import numpy as np
 
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.family import Family, IntervalMoments, Parameter
 from noisewise.model.priors import Gamma, Prior
 
@@ -20,6 +21,10 @@ class Exponential(Family):
     parameters: ClassVar = (Parameter("rate", 0, np.inf),)
     support: ClassVar = (0.0, np.inf)
     prior: ClassVar = Gamma
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (Derived("mean", slope=-1.0),)
 
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return (x,)

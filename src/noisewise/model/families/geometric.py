@@ -8,6 +8,7 @@ from scipy import special as sp
 
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.family import Family, IntervalMoments, Parameter
 from noisewise.model.priors import Beta, Prior
 
@@ -24,6 +25,10 @@ class Geometric(Family):
     integer: ClassVar = True
     support: ClassVar = (1.0, np.inf)
     prior: ClassVar = Beta
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (Derived("mean", slope=-1.0, lower=1.0),)
 
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return (x,)

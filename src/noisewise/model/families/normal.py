@@ -10,6 +10,7 @@ from scipy import special as sp
 from noisewise.model import priors
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
+from noisewise.model.derived import Derived
 from noisewise.model.families.truncated_normal import (
     log_normal_probability,
     truncated_normal_moments,
@@ -28,6 +29,11 @@ class NormalFamily(Family):
     kind: ClassVar[str] = "normal"
     unknown: ClassVar[str]
     support: ClassVar = (-np.inf, np.inf)
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        places = [j for j, one in enumerate(self.parameters) if one.name == "variance"]
+        return tuple(Derived("sd", of=j, slope=0.5) for j in places)
 
     @abstractmethod
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
