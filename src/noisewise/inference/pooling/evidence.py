@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from noisewise.inference.pooling import threads
 from noisewise.inference.pooling.curves import Curve
 from noisewise.inference.pooling.nodes import Interpolants, Panels, panels
 from noisewise.inference.pooling.populations import Population
@@ -36,8 +37,8 @@ SHARP, SERVES = 0.01, 1e-3
 """A population narrower than 0.01 in psi is normal, to the square of that; of a wider one the
 nodes serve if their weights add up to 1 within a thousandth.
 """
-LOWEST = -1e290
-"""In place of log 0."""
+LOWEST, HIGHEST = -1e290, 1e140
+"""In place of log 0, and the largest theta: its square is a float."""
 
 
 @dataclass(frozen=True)
@@ -88,32 +89,49 @@ class Groups:
             first[self.flat] = away
             second[self.flat] = away**2 + self.population.spread(at) ** 2
         narrow = _Narrow.of(self.population, at)
-        weight, constant = self.population.weights(at)
+        weights = self.population.weights(at)
         decay = self.population.decay(at)
-        for part, features, theta in zip(self.parts, self._features, self._theta, strict=True):
-            own, beside = self._rules(part, narrow)
-            sums = self._by_group(part, features, theta, weight, constant, decay, moments)
-            value, ones, twos = (np.where(own, x, LOWEST if k == 0 else 0.0)
-                                 for k, x in enumerate(sums))
-            row, column = np.nonzero(beside)
-            if row.size:
-                more = self._by_population(part.group[row], column, narrow, moments)
-                if not moments:
-                    aside = self._aside(part, features, row, column, narrow, at)
-                    more = (np.logaddexp(more[0], aside), more[1], more[2])
-                before = value[row, column]
-                total = np.logaddexp(before, more[0])
-                if moments:
-                    old, new = np.exp(before - total), np.exp(more[0] - total)
-                    ones[row, column] = ones[row, column] * old + more[1] * new
-                    twos[row, column] = twos[row, column] * old + more[2] * new
-                value[row, column] = total
-            log_z[part.group] = value
+
+        def work(place: int) -> FloatArray:
+            return self._part(place, narrow, weights, decay, moments)
+
+        for part, found in zip(
+            self.parts, threads.run(work, range(len(self.parts))), strict=True
+        ):
+            log_z[part.group] = found[0]
             if moments:
                 assert first is not None
                 assert second is not None
-                first[part.group], second[part.group] = ones, twos
+                first[part.group], second[part.group] = found[1], found[2]
         return Evidence(log_z, first, second)
+
+    def _part(
+        self,
+        place: int,
+        narrow: "_Narrow",
+        weights: tuple[FloatArray, FloatArray],
+        decay: FloatArray,
+        moments: bool,
+    ) -> FloatArray:
+        """log Z and the moments of some groups, (3, groups, points)."""
+        part, features, theta = self.parts[place], self._features[place], self._theta[place]
+        own, beside = self._rules(part, narrow)
+        whole = self._by_group(place, weights, decay, moments)
+        whole[0][~own] = LOWEST
+        row, column = np.nonzero(beside)
+        if row.size == 0:
+            return whole
+        more = self._by_population(part.group[row], column, narrow)
+        whole[:, row, column] = _added(whole[:, row, column], more)
+        alone = ~own[row, column]
+        row, column = row[alone], column[alone]
+        far = self.between.at(narrow.centre[column], part.group[row]) < -FAR
+        row, column = row[far], column[far]
+        for start in range(0, row.size, CHUNK * POPULATIONS):
+            i, j = row[start : start + CHUNK * POPULATIONS], column[start : start + CHUNK * POPULATIONS]
+            aside = self._aside(part, features, theta, i, j, narrow, weights)
+            whole[:, i, j] = _added(whole[:, i, j], aside)
+        return whole
 
     def _rules(self, part: Panels, narrow: "_Narrow") -> tuple[FloatArray, FloatArray]:
         """For each (group, point) whether the group's nodes serve, and whether the
@@ -132,41 +150,42 @@ class Groups:
 
     def _by_group(
         self,
-        part: Panels,
-        features: FloatArray,
-        theta: FloatArray,
-        weight: FloatArray,
-        constant: FloatArray,
+        place: int,
+        weights: tuple[FloatArray, FloatArray],
         decay: FloatArray,
         moments: bool,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """log Z and the moments by the group's own nodes, (groups of the part, points) each."""
+    ) -> FloatArray:
+        """log Z and the moments by the groups' own nodes, (3, groups of the part, points)."""
+        part, theta = self.parts[place], self._theta[place]
+        weight, constant = weights
         groups, points = part.group.size, len(weight)
-        out = np.empty((3, groups, points))
+        out = np.zeros((3, groups, points))
         ends = self._ends(part, weight, constant, decay)
+        # the log density with its constant, the weight of the node and its likelihood as one product
+        features = np.concatenate(
+            [self._features[place], part.log_weight[:, :, None], np.ones((*theta.shape, 1))], axis=2
+        )
+        rows = np.concatenate([weight, np.ones((points, 1)), constant[:, None]], axis=1)
+        sums = np.ones((groups, 1, theta.shape[1]))
+        if moments:
+            sums = np.stack([sums[:, 0], theta, theta**2], axis=1)
         for start in range(0, points, POPULATIONS):
             some = slice(start, start + POPULATIONS)
-            value = features @ weight[some].T + part.log_weight[:, :, None]  # (groups, k, some)
-            top = np.maximum(value.max(axis=1), np.maximum(ends[0], ends[1])[:, some])
-            top = np.maximum(top, LOWEST)
-            np.exp(value - top[:, None, :], out=value)
-            total = value.sum(axis=1)
-            beyond = [np.exp(one[:, some] - top) for one in ends]
-            if moments:
-                first = np.einsum("gkp,gk->gp", value, theta)
-                second = np.einsum("gkp,gk->gp", value, theta**2)
-                for side, mass in zip((0, -1), beyond, strict=True):
-                    away = self.population.axis.theta(part.edges[:, side])
-                    away = (away - self.origin[part.group])[:, None]
-                    first += np.where(mass > 0, mass * away, 0.0)
-                    second += np.where(mass > 0, mass * away**2, 0.0)
-            total += beyond[0] + beyond[1]
+            value = features @ rows[some].T  # (groups, k, some)
+            top = np.maximum(np.maximum(value.max(axis=1), ends[0][:, some]), ends[1][:, some])
+            value -= np.maximum(top, LOWEST)[:, None, :]
+            np.exp(value, out=value)
+            found = sums @ value  # (groups, 1 or 3, some)
+            for side, end in zip((0, -1), ends, strict=True):
+                mass = np.exp(end[:, some] - top)
+                away = self.population.axis.theta(part.edges[:, side]) - self.origin[part.group]
+                powers = np.stack([np.ones(groups), away, away**2], axis=1)
+                found += np.where(mass > 0, mass, 0.0)[:, None, :] * powers[:, : sums.shape[1], None]
             with np.errstate(divide="ignore", invalid="ignore"):
-                out[0][:, some] = np.maximum(np.log(total) + top + constant[some], LOWEST)
+                out[0][:, some] = np.maximum(np.log(found[:, 0]) + top, LOWEST)
                 if moments:
-                    out[1][:, some] = np.nan_to_num(first / total)
-                    out[2][:, some] = np.nan_to_num(second / total)
-        return out[0], out[1], out[2]
+                    out[1:, :, some] = np.nan_to_num(found[:, 1:] / found[:, :1]).swapaxes(0, 1)
+        return out
 
     def _ends(
         self, part: Panels, weight: FloatArray, constant: FloatArray, decay: FloatArray
@@ -185,7 +204,7 @@ class Groups:
             rate = slope @ weight.T  # of the population at the end: it falls outward if positive
             exponential = rate > 0.9 * decay[:, 0 if side == 0 else 1]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                log = features @ weight.T + value[:, None] - np.log(rate + falls[:, None])
+                log = features @ weight.T + value[:, None] - np.log(rate + falls[:, None]) + constant
             out.append(np.where(exponential, log, -np.inf))
         return out
 
@@ -193,48 +212,47 @@ class Groups:
         self,
         part: Panels,
         features: FloatArray,
+        theta: FloatArray,
         row: IntArray,
         column: IntArray,
         narrow: "_Narrow",
-        at: FloatArray,
+        weights: tuple[FloatArray, FloatArray],
     ) -> FloatArray:
-        """log of what the group's nodes add away from where the population is, for pairs that the
-        population's nodes serve: something where it lies far from the likelihood's peak.
+        """What the group's nodes add away from where the population is, (3, pairs), for pairs that
+        the population's nodes serve and whose likelihood has its peak elsewhere.
         """
-        out = np.full(row.size, -np.inf)
-        group = part.group[row]
-        far = np.flatnonzero(self.between.at(narrow.centre[column], group) < -FAR)
-        if far.size == 0:
-            return out
-        weight, constant = self.population.weights(at[column[far]])
-        for start in range(0, far.size, CHUNK * POPULATIONS):
-            some = slice(start, start + CHUNK * POPULATIONS)
-            rows, columns = row[far[some]], column[far[some]]
-            value = np.einsum("nkf,nf->nk", features[rows], weight[some]) + constant[some, None]
-            value += part.log_weight[rows]
-            away = np.abs(part.psi[rows] - narrow.centre[columns, None])
-            value[away < REACH * narrow.width[columns, None]] = -np.inf
-            top = np.maximum(value.max(axis=1), LOWEST)
-            with np.errstate(divide="ignore"):
-                total = np.log(np.exp(value - top[:, None]).sum(axis=1))
-            out[far[some]] = np.maximum(top + total, LOWEST)
-        return out
+        weight, constant = weights[0][column], weights[1][column]
+        value = np.einsum("nkf,nf->nk", features[row], weight) + constant[:, None]
+        value += part.log_weight[row]
+        away = np.abs(part.psi[row] - narrow.centre[column, None])
+        value[away < REACH * narrow.width[column, None]] = -np.inf
+        return _figures(value, theta[row])
 
-    def _by_population(
-        self, group: IntArray, point: IntArray, narrow: "_Narrow", moments: bool
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same by the population's nodes, for pairs of a group and a point."""
+    def _by_population(self, group: IntArray, point: IntArray, narrow: "_Narrow") -> FloatArray:
+        """log Z and the moments by the population's nodes, (3, pairs), of a group and a
+        point each.
+        """
         psi = narrow.psi[point]  # (pairs, nodes)
         value = self.between.at(psi, np.broadcast_to(group[:, None], psi.shape))
         value += narrow.log_weight[point]
-        top = value.max(axis=1)
-        mass = np.exp(value - top[:, None])
-        total = mass.sum(axis=1)
-        log = np.maximum(top + np.log(total), LOWEST)
-        if not moments:
-            return log, log, log
-        theta = self.population.axis.theta(psi) - self.origin[group, None]
-        return log, (mass * theta).sum(axis=1) / total, (mass * theta**2).sum(axis=1) / total
+        theta = np.minimum(self.population.axis.theta(psi), HIGHEST)
+        return _figures(value, theta - self.origin[group, None])
+
+
+def _figures(value: FloatArray, theta: FloatArray) -> FloatArray:
+    """The log of the sum of e^value, and the mean and mean square of theta under it, (3, pairs)."""
+    top = np.maximum(value.max(axis=1), LOWEST)
+    mass = np.exp(value - top[:, None])
+    total = np.maximum(mass.sum(axis=1), 1e-300)
+    first, second = (mass * theta).sum(axis=1) / total, (mass * theta**2).sum(axis=1) / total
+    return np.stack([np.maximum(top + np.log(total), LOWEST), first, second])
+
+
+def _added(one: FloatArray, other: FloatArray) -> FloatArray:
+    """The figures of two parts of a group's posterior together."""
+    total = np.logaddexp(one[0], other[0])
+    old, new = np.exp(one[0] - total), np.exp(other[0] - total)
+    return np.stack([total, old * one[1] + new * other[1], old * one[2] + new * other[2]])
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,8 @@ REACH = 12.0
 """A normal population, whose sd is at most the width of the range of its mean, is nothing so many
 of these widths away.
 """
+NOTHING = 1e-300
+"""The weight of a node that only fills its row."""
 CLIFF = 20.0
 """A curve that changes by more from one point to the next is straight there."""
 
@@ -117,8 +119,7 @@ def panels(
         table = np.stack([np.pad(edges[g], (0, most - edges[g].size), "edge") for g in group])
         half = np.diff(table)[:, :, None] / 2
         psi = (table[:, :-1, None] + half * (1 + UNIT)).reshape(group.size, -1)
-        with np.errstate(divide="ignore"):
-            weight = np.log(half * WEIGHT).reshape(group.size, -1)
+        weight = np.log(np.maximum(half * WEIGHT, NOTHING)).reshape(group.size, -1)
         own = np.broadcast_to(group[:, None], psi.shape)
         out.append(Panels(group, psi, weight + between.at(psi, own), table))
     return out
