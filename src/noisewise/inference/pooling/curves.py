@@ -64,7 +64,7 @@ def curves(
     for members in alike.values():
         first = releases[members[0]]
         size = BATCH if len(first.family.parameters) == 1 else BATCH_OF_TWO
-        reference = _reference(population, first, prior)
+        reference = reference_for(population, first, prior)
         jobs += [
             (members[start : start + size], reference) for start in range(0, len(members), size)
         ]
@@ -81,7 +81,10 @@ def curves(
     return [out[i] for i in range(len(releases))]
 
 
-def _reference(population: Population, release: Release, prior: "Prior | str | None") -> Reference:
+def reference_for(
+    population: Population, release: Release, prior: "Prior | str | None"
+) -> Reference:
+    """The wide prior with which the likelihoods are tabulated."""
     second = prior_of_second(release, prior)
     if isinstance(population, Normal):
         low, high = population.low, population.high

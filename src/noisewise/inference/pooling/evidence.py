@@ -14,7 +14,7 @@ import numpy as np
 
 from noisewise.inference.pooling import threads
 from noisewise.inference.pooling.curves import Curve
-from noisewise.inference.pooling.nodes import Interpolants, Panels, panels
+from noisewise.inference.pooling.nodes import CELLS, Interpolants, Panels, panels
 from noisewise.inference.pooling.populations import Population
 from noisewise.model.arrays import FloatArray, IntArray
 
@@ -55,10 +55,12 @@ class Evidence:
 class Groups:
     """The likelihoods of all groups, ready to be integrated over any population."""
 
-    def __init__(self, curves: Sequence[Curve], population: Population) -> None:
+    def __init__(
+        self, curves: Sequence[Curve], population: Population, cells: float = CELLS
+    ) -> None:
         self.curves, self.population = list(curves), population
         self.between = Interpolants.of(curves)
-        self.parts = panels(curves, self.between, population, CHUNK)
+        self.parts = panels(curves, self.between, population, CHUNK, cells)
         peak = [one.psi[int(np.argmax(one.value))] for one in curves]
         self.origin = population.axis.theta(np.array(peak))
         self.flat = np.array([one.flat for one in curves])

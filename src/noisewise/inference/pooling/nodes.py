@@ -106,10 +106,16 @@ class Panels:
 
 
 def panels(
-    curves: Sequence[Curve], between: Interpolants, population: Population, chunk: int
+    curves: Sequence[Curve],
+    between: Interpolants,
+    population: Population,
+    chunk: int,
+    cells: float = CELLS,
 ) -> list[Panels]:
-    """Nodes of all groups that say something, `chunk` groups at a time, the shortest first."""
-    edges = [_edges(one, population) for one in curves]
+    """Nodes of all groups that say something, `chunk` groups at a time, the shortest first; a panel
+    for every so many cells.
+    """
+    edges = [_edges(one, population, cells) for one in curves]
     todo = [g for g, one in enumerate(curves) if not one.flat]
     todo.sort(key=lambda g: edges[g].size)
     out = []
@@ -125,8 +131,8 @@ def panels(
     return out
 
 
-def _edges(curve: Curve, population: Population) -> FloatArray:
-    """Ends of panels over where the curve matters: CELLS of its cells each, and none too wide."""
+def _edges(curve: Curve, population: Population, cells: float) -> FloatArray:
+    """Ends of panels over where the curve matters: so many of its cells each, and none too wide."""
     kept = np.flatnonzero(curve.value > -DEEP)
     psi = curve.psi[max(kept[0] - 1, 0) : kept[-1] + 2]
     if isinstance(population, Normal):
@@ -145,6 +151,6 @@ def _edges(curve: Curve, population: Population) -> FloatArray:
     psi = np.unique(np.concatenate([psi, marks[(marks > psi[0]) & (marks < psi[-1])]]))
     width = np.diff(psi)
     limit = np.where((psi[1:] <= marks[0]) | (psi[:-1] >= marks[1]), wide, narrow)
-    effort = np.concatenate([[0.0], np.cumsum(np.maximum(1 / CELLS, width / limit))])
+    effort = np.concatenate([[0.0], np.cumsum(np.maximum(1 / cells, width / limit * CELLS / cells))])
     count = max(int(np.ceil(effort[-1])), 2)
     return np.interp(np.linspace(0.0, effort[-1], count + 1), effort, psi)

@@ -1,0 +1,169 @@
+"""The posterior density of every group: its likelihood times the mixture of populations, each
+weighed by how well it explains all groups but this one.
+
+  p(theta_g | all) ~ L_g(theta) sum_phi w(phi) p(theta | phi) / Z_g(phi)
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from noisewise.inference.grid import adaptive as grids
+from noisewise.inference.grid.adaptive import Grid
+from noisewise.inference.grid.marginal import Marginal
+from noisewise.inference.pooling import threads
+from noisewise.inference.pooling.evidence import Evidence, Groups
+from noisewise.inference.pooling.lattice import Lattice
+from noisewise.model.arrays import FloatArray, IntArray
+
+SMOOTH = 0.6
+"""Populations narrower than this share of the lattice's step in v are taken as wide as that:
+side by side they would be a comb. The first two moments are put right afterwards.
+"""
+CHUNK = 24
+"""Groups whose densities are computed at once."""
+DEEP = 40.0
+"""A density is computed down to e^-40 of its peak."""
+LARGEST = 0.5
+"""A spread that would have to be changed by more is left as it is."""
+
+
+@dataclass(frozen=True)
+class Known(Marginal):
+    """A density whose mean and sd are known better than it tells them itself."""
+
+    mean: FloatArray | None = None
+    sd: FloatArray | None = None
+
+    @cached_property
+    def moments(self) -> tuple[FloatArray, FloatArray]:
+        """Mean and sd of theta, each (groups,)."""
+        assert self.mean is not None
+        assert self.sd is not None
+        return self.mean, self.sd
+
+
+class Densities:
+    """Of all groups, from the lattice of populations and each group's evidence on it."""
+
+    def __init__(self, groups: Groups, lattice: Lattice, evidence: Evidence) -> None:
+        self.groups, self.lattice, self.evidence = groups, lattice, evidence
+        self.population = groups.population
+        assert evidence.first is not None
+        assert evidence.second is not None
+        first, weight = evidence.first, lattice.weight
+        self.mean = first @ weight + groups.origin
+        inner = np.maximum(evidence.second - first**2, 0.0) @ weight
+        outer = (first - (first @ weight)[:, None]) ** 2 @ weight
+        self.sd = np.sqrt(inner + outer)
+
+    @cached_property
+    def log_without(self) -> FloatArray:
+        """The log weight of every population given all groups but one, (groups, points); the
+        highest is 0.
+        """
+        with np.errstate(divide="ignore"):
+            value = np.log(self.lattice.weight) - self.evidence.log_z
+        return np.asarray(value - value.max(axis=1, keepdims=True))
+
+    @cached_property
+    def _smooth(self) -> FloatArray:
+        """The populations, none so narrow that the lattice would show, (points, 2)."""
+        at = self.lattice.at
+        least = SMOOTH * np.abs(self.lattice.step[0, 0]) * self.population.step(at)
+        return self.population.no_narrower(at, np.maximum(least, 1e-14))
+
+    @cached_property
+    def shared(self) -> FloatArray:
+        """Points that follow the mixture of all populations, increasing."""
+        at, weight = self._smooth, self.lattice.weight
+        low, high = self.population.axis.range
+
+        def mixture(psi: FloatArray, group: IntArray) -> FloatArray:
+            value = self.population.log_density(psi, at) + np.log(weight)
+            top = value.max(axis=1)
+            return np.asarray(top + np.log(np.exp(value - top[:, None]).sum(axis=1)))
+
+        centre, width = self.population.centre(at), self.population.width(at)
+        ladder = np.concatenate([-np.geomspace(60, 0.5, 9), [0.0], np.geomspace(0.5, 60, 9)])
+        heavy = np.argsort(-weight)[:12]
+        first = np.concatenate([centre[i] + width[i] * ladder for i in heavy])
+        first = np.unique(np.clip(np.append(first, centre), low, high))
+        return grids.refine(mixture, grids.begin(mixture, [first])).psi
+
+    def log_without_cdf(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """At the shared points the probability, given all other groups, of lying below and of lying
+        above, (groups, points) each.
+        """
+        psi = self.shared
+        height = np.exp(self.population.log_density(psi, self._smooth))  # (psi, populations)
+        part = np.diff(psi)[:, None] * (height[1:] + height[:-1]) / 2
+        none = np.zeros((1, part.shape[1]))
+        below = np.concatenate([none, np.cumsum(part, axis=0)])
+        above = np.concatenate([np.cumsum(part[::-1], axis=0)[::-1], none])
+        total = np.maximum(below[-1], 1e-300)
+        weight = np.exp(self.log_without)
+        weight /= weight.sum(axis=1, keepdims=True)
+        return psi, weight @ (below / total).T, weight @ (above / total).T
+
+    def marginal(self) -> Known:
+        """Of all groups at once."""
+        count = len(self.groups)
+        weights = self.population.weights(self._smooth)
+        parts = [np.arange(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
+        found = list(threads.run(lambda members: self._some(members, weights), parts))
+        psi = np.concatenate([one for part in found for one, _ in part])
+        value = np.concatenate([one for part in found for _, one in part])
+        sizes = [one.size for part in found for one, _ in part]
+        grid = Grid(psi, value, np.concatenate([[0], np.cumsum(sizes)]))
+        return self._mended(Marginal.of(grid, self.population.axis))
+
+    def _some(
+        self, members: IntArray, weights: tuple[FloatArray, FloatArray]
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """psi and the log density of some groups."""
+        own = [self._points(int(g)) for g in members]
+        most = max(one.size for one in own)
+        psi = np.stack([np.pad(one, (0, most - one.size), "edge") for one in own])
+        features = self.population.features(psi)
+        log = features @ weights[0].T + (weights[1] + self.log_without[members])[:, None, :]
+        top = log.max(axis=2)
+        np.exp(log - top[:, :, None], out=log)
+        value = np.log(log.sum(axis=2)) + top
+        for row, g in enumerate(members):
+            if not self.groups.flat[g]:
+                value[row] += self.groups.between.at(psi[row], np.full(most, g))
+        out = []
+        for one, height in zip(own, value, strict=True):
+            height = np.maximum(height[: one.size], grids.LOWEST)
+            near = np.flatnonzero(height > height.max() - DEEP)
+            kept = slice(max(near[0] - 1, 0), near[-1] + 2)
+            out.append((one[kept], height[kept]))
+        return out
+
+    def _points(self, group: int) -> FloatArray:
+        if self.groups.flat[group]:
+            return self.shared
+        curve = self.groups.curves[group]
+        return np.union1d(self.shared, curve.psi[curve.value > -DEEP])
+
+    def _mended(self, rough: Marginal) -> Known:
+        """With the mean and the sd that the evidence tells: each density is moved and stretched
+        about its middle.
+        """
+        mean, sd = rough.moments
+        with np.errstate(all="ignore"):
+            ratio = np.where(np.abs(self.sd / sd - 1) < LARGEST, self.sd / sd, 1.0)
+            middle = self.population.axis.psi(mean)
+            shift = (self.mean - mean) / np.exp(self.population.axis.log_jacobian(middle))
+        good = np.isfinite(middle) & np.isfinite(shift) & (np.abs(shift) < self.population.unit)
+        ratio, shift = np.where(good, ratio, 1.0), np.where(good, shift, 0.0)
+        middle = np.where(good, middle, 0.0)
+        group = np.repeat(np.arange(rough.groups), np.diff(rough.start))
+        psi = middle[group] + shift[group] + (rough.psi - middle[group]) * ratio[group]
+        psi = np.clip(psi, *self.population.axis.range)
+        fields = replace(rough, psi=psi)
+        return Known(
+            fields.psi, fields.value, fields.start, fields.axis, None, None, self.mean, self.sd
+        )
