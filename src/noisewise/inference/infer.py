@@ -74,7 +74,7 @@ def infer(
         )
     seeds = partial(streams.of, 0)
     kind = _kind_of(problem.family)
-    return kind(problem.family, solution, name, draws, seeds, solver.why.get(0))
+    return kind(problem.family, solution, name, draws, seeds, solver.why.get(0), releases)
 
 
 def _kind_of(family: Family) -> type[Posterior]:
@@ -133,7 +133,8 @@ def infer_many(
             for g, (i, (name, solution)) in enumerate(zip(chosen, solved, strict=True)):
                 seeds = partial(streams.of, i)
                 kind = _kind_of(family)
-                out[i] = kind(family, solution, name, draws, seeds, solver.why.get(g))
+                why, whose = solver.why.get(g), (releases[i],)
+                out[i] = kind(family, solution, name, draws, seeds, why, whose)
             done += len(chosen)
             if progress is not None:
                 progress(done / len(releases))
@@ -186,7 +187,7 @@ def _infer_moments(
         if len(releases) == 1:
             raise UnsupportedCombination(f"{why}.")
         seeds, none = partial(streams.of, position), Unsolved(one.family, why)
-        out[position] = Posterior(one.family, none, "none", draws, seeds)
+        out[position] = Posterior(one.family, none, "none", draws, seeds, releases=(one,))
     for members in together.values():
         done = len(out)
 
@@ -198,7 +199,10 @@ def _infer_moments(
         found = joint.solutions(own, prior, draws, streams.at(members), tick)
         for i, solution in zip(members, found, strict=True):
             seeds = partial(streams.of, i)
-            out[i] = Posterior(releases[i].family, solution, solve.NAME, draws, seeds)
+            kept = (releases[i],)
+            out[i] = Posterior(
+                releases[i].family, solution, solve.NAME, draws, seeds, releases=kept
+            )
     return Posteriors([out[i] for i in range(len(releases))], releases)
 
 

@@ -99,31 +99,24 @@ def _batch(releases: Sequence[Release], reference: Reference) -> list[Curve]:
     problem = Problem(releases[0].family, (reference,), (gather(releases),))
     solver = Solver(problem, "auto", Request(""))
     solved = solver.solve()
-    _sharpen(problem, [solution for _, solution in solved])
+    _sharpen([solution for _, solution in solved])
     return [
         _curve(release, name, solution, reference)
         for release, (name, solution) in zip(releases, solved, strict=True)
     ]
 
 
-def _sharpen(problem: Problem, solutions: Sequence[Solution]) -> None:
+def _sharpen(solutions: Sequence[Solution]) -> None:
     """Replace, in place, the values of one parameter's grids by the exact ones where they matter.
 
     The solver interpolates between fewer points, to an error that is small beside a posterior's own
     spread; the errors of thousands of alike groups would add up.
     """
-    held = [one for one in solutions if isinstance(one, OneParameter) and one.batch.exact]
-    if not held:
-        return
-    batches = {id(one.batch): one.batch for one in held}
-    members = {id(one.batch): np.zeros(problem.groups, dtype=bool) for one in held}
-    for place, one in enumerate(solutions):
-        if isinstance(one, OneParameter) and one.batch.exact:
-            members[id(one.batch)][place] = True
-    for key, batch in batches.items():
-        grid, owner = batch.curves.grid, np.flatnonzero(members[key])
-        if batch.problem.groups == problem.groups:
-            owner = np.arange(problem.groups)
+    batches = {id(one.batch): one.batch for one in solutions if isinstance(one, OneParameter)}
+    for batch in batches.values():
+        if not batch.exact:
+            continue
+        problem, grid = batch.problem, batch.curves.grid
         group = grid.group
         below = grid.best[group] - grid.value
         place = np.arange(grid.psi.size) - grid.start[:-1][group]
@@ -131,10 +124,10 @@ def _sharpen(problem: Problem, solutions: Sequence[Solution]) -> None:
         slack = np.exp(np.minimum(below[rows] / 2, LOOSEST))
         try:
             with np.errstate(all="ignore"), effort.limited(problem.groups):
-                exact, _ = problem.exact(grid.psi[rows], owner[group[rows]], slack)
+                exact, _ = problem.exact(grid.psi[rows], group[rows], slack)
         except (effort.TooMuchWork, *NUMERICAL):
             continue  # the solver's own values stand, with their error
-        fresh = exact + problem.log_prior(grid.psi[rows], owner[group[rows]])
+        fresh = exact + problem.log_prior(grid.psi[rows], group[rows])
         gap = np.full(grid.psi.size, np.nan)
         gap[rows] = np.where(np.isfinite(fresh), fresh - grid.value[rows], np.nan)
         for g in range(grid.start.size - 1):

@@ -11,12 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from noisewise.inference.pooling import threads
 from noisewise.inference.pooling.curves import Curve
 from noisewise.inference.pooling.nodes import CELLS, Interpolants, Panels, panels
 from noisewise.inference.pooling.populations import Population
 from noisewise.model.arrays import FloatArray, IntArray
+
+BoolArray = NDArray[np.bool_]
 
 HERMITE, HERMITE_WEIGHT = np.polynomial.hermite_e.hermegauss(11)
 """Nodes of a population that is narrow in psi, and so about normal."""
@@ -97,9 +100,7 @@ class Groups:
         def work(place: int) -> FloatArray:
             return self._part(place, narrow, weights, decay, moments)
 
-        for part, found in zip(
-            self.parts, threads.run(work, range(len(self.parts))), strict=True
-        ):
+        for part, found in zip(self.parts, threads.run(work, range(len(self.parts))), strict=True):
             log_z[part.group] = found[0]
             if moments:
                 assert first is not None
@@ -130,12 +131,15 @@ class Groups:
         far = self.between.at(narrow.centre[column], part.group[row]) < -FAR
         row, column = row[far], column[far]
         for start in range(0, row.size, CHUNK * POPULATIONS):
-            i, j = row[start : start + CHUNK * POPULATIONS], column[start : start + CHUNK * POPULATIONS]
+            i, j = (
+                row[start : start + CHUNK * POPULATIONS],
+                column[start : start + CHUNK * POPULATIONS],
+            )
             aside = self._aside(part, features, theta, i, j, narrow, weights)
             whole[:, i, j] = _added(whole[:, i, j], aside)
         return whole
 
-    def _rules(self, part: Panels, narrow: "_Narrow") -> tuple[FloatArray, FloatArray]:
+    def _rules(self, part: Panels, narrow: "_Narrow") -> tuple[BoolArray, BoolArray]:
         """For each (group, point) whether the group's nodes serve, and whether the
         population's do.
         """
@@ -163,7 +167,7 @@ class Groups:
         groups, points = part.group.size, len(weight)
         out = np.zeros((3, groups, points))
         ends = self._ends(part, weight, constant, decay)
-        # the log density with its constant, the weight of the node and its likelihood as one product
+        # log density, its constant, the node's weight and its likelihood as one product
         features = np.concatenate(
             [self._features[place], part.log_weight[:, :, None], np.ones((*theta.shape, 1))], axis=2
         )
@@ -182,7 +186,9 @@ class Groups:
                 mass = np.exp(end[:, some] - top)
                 away = self.population.axis.theta(part.edges[:, side]) - self.origin[part.group]
                 powers = np.stack([np.ones(groups), away, away**2], axis=1)
-                found += np.where(mass > 0, mass, 0.0)[:, None, :] * powers[:, : sums.shape[1], None]
+                found += (
+                    np.where(mass > 0, mass, 0.0)[:, None, :] * powers[:, : sums.shape[1], None]
+                )
             with np.errstate(divide="ignore", invalid="ignore"):
                 out[0][:, some] = np.maximum(np.log(found[:, 0]) + top, LOWEST)
                 if moments:
@@ -206,7 +212,9 @@ class Groups:
             rate = slope @ weight.T  # of the population at the end: it falls outward if positive
             exponential = rate > 0.9 * decay[:, 0 if side == 0 else 1]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                log = features @ weight.T + value[:, None] - np.log(rate + falls[:, None]) + constant
+                log = (
+                    features @ weight.T + value[:, None] - np.log(rate + falls[:, None]) + constant
+                )
             out.append(np.where(exponential, log, -np.inf))
         return out
 
@@ -265,7 +273,7 @@ class _Narrow:
     width: FloatArray
     psi: FloatArray  # (points, nodes)
     log_weight: FloatArray
-    serves: FloatArray  # (points,): whether the nodes' weights add up to 1
+    serves: BoolArray  # (points,): whether the nodes' weights add up to 1
 
     @classmethod
     def of(cls, population: Population, at: FloatArray) -> "_Narrow":

@@ -1,4 +1,4 @@
-"""The posterior of (v, w), where a population lies and how wide it is, on a lattice that follows it.
+"""The posterior of (v, w), where a population lies and how wide it is, on a lattice about it.
 
 From the highest point found, a lattice in the posterior's own scale grows outwards as long as the
 density matters: a sum over it is the integral, with an error that falls exponentially with the

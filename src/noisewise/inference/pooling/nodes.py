@@ -70,9 +70,7 @@ class Interpolants:
         rise = self.value[i + 1] - self.value[i]
         left = np.where(np.abs(rise) > CLIFF, rise, width * self.slope[i])
         right = np.where(np.abs(rise) > CLIFF, rise, width * self.slope[i + 1])
-        cubic = t * (
-            left + t * (3 * rise - 2 * left - right + t * (left + right - 2 * rise))
-        )
+        cubic = t * (left + t * (3 * rise - 2 * left - right + t * (left + right - 2 * rise)))
         ends = np.where(psi < low, self.slope[self.start[group]], 0.0)
         ends = np.where(psi > high, self.slope[self.start[group + 1] - 1], ends)
         return np.asarray(self.value[i] + cubic + ends * (psi - inside))
@@ -151,6 +149,8 @@ def _edges(curve: Curve, population: Population, cells: float) -> FloatArray:
     psi = np.unique(np.concatenate([psi, marks[(marks > psi[0]) & (marks < psi[-1])]]))
     width = np.diff(psi)
     limit = np.where((psi[1:] <= marks[0]) | (psi[:-1] >= marks[1]), wide, narrow)
-    effort = np.concatenate([[0.0], np.cumsum(np.maximum(1 / cells, width / limit * CELLS / cells))])
+    effort = np.concatenate(
+        [[0.0], np.cumsum(np.maximum(1 / cells, width / limit * CELLS / cells))]
+    )
     count = max(int(np.ceil(effort[-1])), 2)
     return np.interp(np.linspace(0.0, effort[-1], count + 1), effort, psi)

@@ -80,8 +80,8 @@ def pool(
     family = releases[0].family
     own = family if len(family.parameters) == 1 else FirstParameter(family)
     posteriors = [
-        Posterior(own, OfGroup(shared, g), NAME, draws, partial(streams.of, g))
-        for g in range(len(releases))
+        Posterior(own, OfGroup(shared, g), NAME, draws, partial(streams.of, g), None, (one,))
+        for g, one in enumerate(releases)
     ]
     whole = PopulationPosterior(
         OfMeanAndSpread(family),

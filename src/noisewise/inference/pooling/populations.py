@@ -41,7 +41,7 @@ class Population(ABC):
     """p(psi | v, w); `at` has shape (points, 2) throughout."""
 
     kind: ClassVar[str]
-    axis: Axis
+    axis: ClassVar[Axis]
 
     @property
     @abstractmethod
@@ -112,7 +112,7 @@ class Beta(Population):
     """Of probabilities: Beta(m k, (1 - m) k)."""
 
     kind: ClassVar[str] = "beta"
-    axis: Axis = Axis(0.0, 1.0)
+    axis: ClassVar[Axis] = Axis(0.0, 1.0)
 
     @property
     def middle(self) -> float:
@@ -168,7 +168,7 @@ class Gamma(Population):
     kind: ClassVar[str] = "gamma"
     low: float
     high: float
-    axis: Axis = Axis(0.0, np.inf)
+    axis: ClassVar[Axis] = Axis(0.0, np.inf)
 
     @property
     def middle(self) -> float:
@@ -218,7 +218,7 @@ class Normal(Population):
     kind: ClassVar[str] = "normal"
     low: float
     high: float
-    axis: Axis = Axis(-np.inf, np.inf)
+    axis: ClassVar[Axis] = Axis(-np.inf, np.inf)
 
     @property
     def middle(self) -> float:

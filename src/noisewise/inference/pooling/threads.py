@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-Job, Found = TypeVar("Job"), TypeVar("Found")
+Job = TypeVar("Job")
+Found = TypeVar("Found")
 
 MOST = 4
 """Threads: beyond, they wait for each other."""
