@@ -47,5 +47,5 @@ def test_same_records_are_refused_and_disjoint_groups_are_not() -> None:
     with pytest.raises(UnsupportedCombination, match="infer from each"):
         noisewise.difference(one, other, "probability")
     pooled = noisewise.pool(apart)
-    with pytest.raises(UnsupportedCombination, match="pooled.difference"):
+    with pytest.raises(UnsupportedCombination, match=r"pooled\.difference"):
         noisewise.difference(pooled.groups[0], pooled.groups[1], "probability")

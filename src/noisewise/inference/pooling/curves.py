@@ -22,7 +22,7 @@ from noisewise.inference.pooling.reference import Reference, prior_of_second
 from noisewise.inference.problem import Problem
 from noisewise.inference.solution import Solution
 from noisewise.inference.solver import NUMERICAL, Solver
-from noisewise.model.arrays import FloatArray
+from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.priors import Prior
 
 WIDE = 1.0
@@ -32,6 +32,12 @@ WIDE_LOG = 2.0
 MATTERS, LOOSEST = 13.0, 4.0
 """The exact likelihood is computed at every other point where the reference posterior is above
 e^-13 of its peak; its own error may be up to e^4 times as large there as at the peak.
+"""
+EDGE = 11.0
+"""A margin of two parameters is read down to e^-11 of its peak: below, its box cuts it off."""
+REACH, UNEVEN = 5, 0.3
+"""Points to either side that tell how far apart points are, and the share of it that they keep at
+least.
 """
 
 
@@ -144,7 +150,9 @@ def _curve(release: Release, name: str, solution: Solution, reference: Reference
         error = float(solution.batch.curves.error[solution.group])
     elif isinstance(solution, TwoParameters):
         own: Grid = solution.batch.margins(solution.group)[0]
-        psi, value = own.psi, own.value
+        inside = own.value > own.value.max() - EDGE
+        kept = _spaced(own.psi[inside])
+        psi, value = own.psi[inside][kept], own.value[inside][kept]
         error = max(float(one.error[0]) for one in solution.batch.patches[solution.group])
     else:
         raise UnsupportedCombination(
@@ -155,3 +163,17 @@ def _curve(release: Release, name: str, solution: Solution, reference: Reference
     good = np.isfinite(known) & (value > value.max() - 200)
     psi, known = psi[good], known[good]
     return Curve(psi, known - known.max(), release.n == 0, name, error)
+
+
+def _spaced(psi: FloatArray) -> IntArray:
+    """Which points stay so that none all but meets the one before it: between such the log density
+    is rounding, and its slope anything.
+    """
+    wide = np.minimum(np.arange(psi.size) + REACH, psi.size - 1)
+    near = np.maximum(np.arange(psi.size) - REACH, 0)
+    least = UNEVEN * (psi[wide] - psi[near]) / (wide - near)
+    kept = [0]
+    for i in range(1, psi.size):
+        if psi[i] - psi[kept[-1]] > least[i]:
+            kept.append(i)
+    return np.array(kept, dtype=np.int64)
