@@ -23,8 +23,12 @@ side by side they would be a comb. The first two moments are put right afterward
 """
 CHUNK = 24
 """Groups whose densities are computed at once."""
-DEEP = 40.0
-"""A density is computed down to e^-40 of its peak."""
+DEEP, LEAST = 30.0, 24.0
+"""A density is computed where the likelihood is above e^-30 of its peak (of what it is where the
+population has the group), and kept down to e^-24 of its own.
+"""
+MOST = 64
+"""Points of a density, about: between them it is cubic."""
 LARGEST = 0.5
 """A spread that would have to be changed by more is left as it is."""
 
@@ -71,7 +75,7 @@ class Densities:
     def _smooth(self) -> FloatArray:
         """The populations, none so narrow that the lattice would show, (points, 2)."""
         at = self.lattice.at
-        least = SMOOTH * np.abs(self.lattice.step[0, 0]) * self.population.step(at)
+        least = SMOOTH * self.lattice.steps * self.population.step(at)
         return self.population.no_narrower(at, np.maximum(least, 1e-14))
 
     @cached_property
@@ -137,7 +141,7 @@ class Densities:
         out = []
         for one, height in zip(own, value, strict=True):
             height = np.maximum(height[: one.size], grids.LOWEST)
-            near = np.flatnonzero(height > height.max() - DEEP)
+            near = np.flatnonzero(height > height.max() - LEAST)
             kept = slice(max(near[0] - 1, 0), near[-1] + 2)
             out.append((one[kept], height[kept]))
         return out
@@ -146,7 +150,19 @@ class Densities:
         if self.groups.flat[group]:
             return self.shared
         curve = self.groups.curves[group]
-        return np.union1d(self.shared, curve.psi[curve.value > -DEEP])
+        # where the likelihood is lower, the population must be higher for the density to matter
+        near = np.flatnonzero(curve.value > -DEEP - self._highest[group])
+        own = curve.psi[max(near[0] - 1, 0) : near[-1] + 2]
+        shared = self.shared[(self.shared > own[0]) & (self.shared < own[-1])]
+        return _thinned(np.union1d(shared, own))
+
+    @cached_property
+    def _highest(self) -> FloatArray:
+        """How far below its peak a group's likelihood is where its posterior mean lies, (groups,):
+        not at all, unless it contradicts the population.
+        """
+        psi = self.population.axis.psi(self.mean)
+        return np.maximum(-self.groups.between.at(psi, np.arange(len(self.groups))), 0.0)
 
     def _mended(self, rough: Marginal) -> Known:
         """With the mean and the sd that the evidence tells: each density is moved and stretched
@@ -167,3 +183,9 @@ class Densities:
         return Known(
             fields.psi, fields.value, fields.start, fields.axis, None, None, self.mean, self.sd
         )
+
+
+def _thinned(psi: FloatArray) -> FloatArray:
+    """Every other point, or fewer, where there are more than enough; and both ends."""
+    every = -(-psi.size // MOST)
+    return psi if every == 1 else np.append(psi[:-1:every], psi[-1])

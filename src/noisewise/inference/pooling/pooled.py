@@ -5,7 +5,6 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-import scipy
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
@@ -15,8 +14,8 @@ from noisewise.inference.posteriors import Posteriors
 from noisewise.inference.value import Value
 from noisewise.model.arrays import FloatArray
 
-CHUNK = 256
-"""Groups whose draws are made at once."""
+CHUNK = 128
+"""Groups whose draws are made, or rows that are ranked, at once."""
 
 
 def label(releases: Sequence[Release], group: int) -> str:
@@ -74,8 +73,7 @@ class Pooled:
         densities, size = self._pool.densities, self._size
         lattice, population = densities.lattice, densities.population
         at = lattice.draw(rng, size)  # the first that population.draws draws, too
-        places = (at - lattice.mode) @ np.linalg.inv(lattice.step)
-        row = scipy.spatial.cKDTree(lattice.place).query(places)[1]
+        row = lattice.nearest(at)
         shift = population.mean(at) - population.mean(lattice.at[row])
         spread = np.maximum(population.spread(lattice.at[row]), 1e-300)
         first, second = densities.evidence.first, densities.evidence.second
@@ -89,10 +87,11 @@ class Pooled:
             variance = np.maximum(second[some][:, row] - mean**2, 0.0)
             pulled = np.minimum(variance / spread**2, 1.0) * shift
             crude = mean + pulled + np.sqrt(variance) * rng.standard_normal(mean.shape)
-            order = np.argsort(np.argsort(crude, axis=1), axis=1)
-            level = (np.arange(size) + rng.random((some.size, size))) / size
+            order = np.argsort(crude, axis=1)
+            level = (np.arange(size) + rng.random((some.size, size))) / size  # increasing
             exact = marginal._invert(level, np.broadcast_to(some[:, None], level.shape))
-            out[:, some] = np.take_along_axis(exact, order, axis=1).T
+            np.put_along_axis(crude, order, exact, axis=1)
+            out[:, some] = crude.T
         return out
 
     def difference(self, one: int | str, other: int | str) -> Value:
@@ -109,9 +108,15 @@ class Pooled:
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level}; such as 0.9.")
         rank = self._ranks
-        low, high = np.quantile(
-            rank, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf"
-        )
+        places = [
+            int(np.clip(np.ceil(q * len(rank)) - 1, 0, len(rank) - 1))
+            for q in ((1 - level) / 2, (1 + level) / 2)
+        ]
+        ends = [
+            np.sort(rank[:, start : start + CHUNK], axis=0)[places]
+            for start in range(0, rank.shape[1], CHUNK)
+        ]
+        low, high = np.concatenate(ends, axis=1)
         columns = zip(
             self.labels,
             rank.mean(axis=0).tolist(),
@@ -137,16 +142,19 @@ class Pooled:
     @cached_property
     def _ranks(self) -> Any:
         """(draws, groups), from 1."""
-        order = np.argsort(-self.draws, axis=1, kind="stable")
-        rank = np.empty(order.shape, dtype=np.int32)
-        np.put_along_axis(rank, order, np.arange(1, order.shape[1] + 1, dtype=np.int32), axis=1)
+        rank = np.empty(self.draws.shape, dtype=np.int32)
+        numbers = np.arange(1, rank.shape[1] + 1, dtype=np.int32)
+        for start in range(0, len(rank), CHUNK):
+            some = slice(start, start + CHUNK)
+            order = np.argsort(-self.draws[some], axis=1, kind="stable")
+            np.put_along_axis(rank[some], order, numbers[None, :], axis=1)
         return rank
 
     @cached_property
     def above_average(self) -> FloatArray:
         """The probability that each group's parameter is above the population's mean, (groups,)."""
-        mean = self.population.draws["mean"]
-        return np.asarray((self.draws > mean[:, None]).mean(axis=0))
+        mean = self.population.draws["mean"][:, None]
+        return np.asarray((self.draws > mean).mean(axis=0))
 
     def differ(self, level: float = 0.95) -> list[dict[str, Any]]:
         """The groups that differ from the average: whose parameter is above the population's mean,
