@@ -27,6 +27,10 @@ of these widths away.
 """
 NOTHING = 1e-300
 """The weight of a node that only fills its row."""
+BORDER = 1e30
+"""The width of what lies between two groups, which is no cell."""
+UNEVEN = 0.1
+"""Beside a cell narrower than this share of its own, a cell bends by no more than its rise."""
 CLIFF = 20.0
 """A curve that changes by more from one point to the next is straight there."""
 
@@ -41,6 +45,9 @@ class Interpolants:
     psi: FloatArray
     value: FloatArray
     slope: FloatArray
+    rise: FloatArray  # (points,): of the cell to the right of each
+    left: FloatArray  # (points,): the slopes at its ends, times its width
+    right: FloatArray
     low: FloatArray  # (groups,)
     high: FloatArray
     start: IntArray  # (groups + 1,)
@@ -57,7 +64,16 @@ class Interpolants:
         key = 2.0 * group + (psi - low[group]) / (high - low)[group]
         first, last = start[:-1], start[1:] - 1
         slope[first], slope[last] = np.maximum(slope[first], 0.0), np.minimum(slope[last], 0.0)
-        return cls(key, psi, value, slope, low, high, start)
+        width, rise = np.diff(psi, append=0.0), np.diff(value, append=0.0)
+        width[last], rise[last] = BORDER, 0.0
+        before, after = np.roll(width, 1), np.roll(width, -1)
+        sides = []
+        for beside, at_end in ((before, slope), (after, np.roll(slope, -1))):
+            # a slope that was read off a cell far narrower than this one may be anything here
+            most = np.where(beside < UNEVEN * width, np.abs(rise), np.inf)
+            bend = np.clip(width * at_end - rise, -most, most)
+            sides.append(np.where(np.abs(rise) > CLIFF, rise, rise + bend))
+        return cls(key, psi, value, slope, rise, sides[0], sides[1], low, high, start)
 
     def at(self, psi: FloatArray, group: IntArray) -> FloatArray:
         """(...,) for psi and group of one shape."""
@@ -67,9 +83,7 @@ class Interpolants:
         i = np.clip(i, self.start[group], self.start[group + 1] - 2)
         width = self.psi[i + 1] - self.psi[i]
         t = np.clip((inside - self.psi[i]) / width, 0.0, 1.0)
-        rise = self.value[i + 1] - self.value[i]
-        left = np.where(np.abs(rise) > CLIFF, rise, width * self.slope[i])
-        right = np.where(np.abs(rise) > CLIFF, rise, width * self.slope[i + 1])
+        rise, left, right = self.rise[i], self.left[i], self.right[i]
         cubic = t * (left + t * (3 * rise - 2 * left - right + t * (left + right - 2 * rise)))
         ends = np.where(psi < low, self.slope[self.start[group]], 0.0)
         ends = np.where(psi > high, self.slope[self.start[group + 1] - 1], ends)
