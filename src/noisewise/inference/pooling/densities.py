@@ -57,7 +57,9 @@ class Densities:
         assert evidence.first is not None
         assert evidence.second is not None
         first, weight = evidence.first, lattice.weight
-        self.mean = first @ weight + groups.origin
+        mean = first @ weight + groups.origin
+        lower, upper = groups.population.axis.lower, groups.population.axis.upper
+        self.mean = np.clip(mean, np.nextafter(lower, 1.0), upper)  # rounding may leave the range
         inner = np.maximum(evidence.second - first**2, 0.0) @ weight
         outer = (first - (first @ weight)[:, None]) ** 2 @ weight
         self.sd = np.sqrt(inner + outer)
@@ -116,17 +118,20 @@ class Densities:
         count = len(self.groups)
         weights = self.population.weights(self._smooth)
         parts = [np.arange(start, min(start + CHUNK, count)) for start in range(0, count, CHUNK)]
-        found = list(threads.run(lambda members: self._some(members, weights), parts))
-        psi = np.concatenate([one for part in found for one, _ in part])
-        value = np.concatenate([one for part in found for _, one in part])
-        sizes = [one.size for part in found for one, _ in part]
-        grid = Grid(psi, value, np.concatenate([[0], np.cumsum(sizes)]))
-        return self._mended(Marginal.of(grid, self.population.axis))
+        found = [
+            one
+            for part in threads.run(lambda members: self._some(members, weights), parts)
+            for one in part
+        ]
+        psi, value = (np.concatenate([one[k] for one in found]) for k in (0, 1))
+        start = np.concatenate([[0], np.cumsum([one[0].size for one in found])])
+        decay = np.stack([one[2] for one in found])
+        return self._mended(Marginal.of(Grid(psi, value, start), self.population.axis, decay))
 
     def _some(
         self, members: IntArray, weights: tuple[FloatArray, FloatArray]
-    ) -> list[tuple[FloatArray, FloatArray]]:
-        """psi and the log density of some groups."""
+    ) -> list[tuple[FloatArray, FloatArray, FloatArray]]:
+        """psi and the log density of some groups, and how fast it falls beyond the last floats."""
         own = [self._points(int(g)) for g in members]
         most = max(one.size for one in own)
         psi = np.stack([np.pad(one, (0, most - one.size), "edge") for one in own])
@@ -139,11 +144,28 @@ class Densities:
             if not self.groups.flat[g]:
                 value[row] += self.groups.between.at(psi[row], np.full(most, g))
         out = []
-        for one, height in zip(own, value, strict=True):
+        decay = self._decay(members, weights)
+        for one, height, beyond in zip(own, value, decay, strict=True):
             height = np.maximum(height[: one.size], grids.LOWEST)
             near = np.flatnonzero(height > height.max() - LEAST)
             kept = slice(max(near[0] - 1, 0), near[-1] + 2)
-            out.append((one[kept], height[kept]))
+            out.append((one[kept], height[kept], beyond))
+        return out
+
+    def _decay(self, members: IntArray, weights: tuple[FloatArray, FloatArray]) -> FloatArray:
+        """At the first and the last float of theta, the density over the mass that lies beyond,
+        (groups, 2); 0 where there is none.
+        """
+        rate = self.population.decay(self._smooth)
+        out = np.zeros((members.size, 2))
+        for side, end in enumerate(self.population.axis.range):
+            if np.isinf(rate[:, side]).any():
+                continue
+            value = self.population.features(np.array(end)) @ weights[0].T + weights[1]
+            log = value + self.log_without[members]
+            top = log.max(axis=1, keepdims=True)
+            mass = np.exp(log - top)
+            out[:, side] = mass.sum(axis=1) / (mass / rate[:, side]).sum(axis=1)
         return out
 
     def _points(self, group: int) -> FloatArray:
@@ -153,7 +175,10 @@ class Densities:
         # where the likelihood is lower, the population must be higher for the density to matter
         near = np.flatnonzero(curve.value > -DEEP - self._highest[group])
         own = curve.psi[max(near[0] - 1, 0) : near[-1] + 2]
-        shared = self.shared[(self.shared > own[0]) & (self.shared < own[-1])]
+        # beyond a curve that ends high, the likelihood is flat and the population goes on
+        low = -np.inf if near[0] == 0 else own[0]
+        high = np.inf if near[-1] == curve.psi.size - 1 else own[-1]
+        shared = self.shared[(self.shared > low) & (self.shared < high)]
         return _thinned(np.union1d(shared, own))
 
     @cached_property
@@ -178,10 +203,18 @@ class Densities:
         middle = np.where(good, middle, 0.0)
         group = np.repeat(np.arange(rough.groups), np.diff(rough.start))
         psi = middle[group] + shift[group] + (rough.psi - middle[group]) * ratio[group]
-        psi = np.clip(psi, *self.population.axis.range)
+        low, high = self.population.axis.range
+        psi = np.where((rough.psi <= low) | (rough.psi >= high), rough.psi, np.clip(psi, low, high))
         fields = replace(rough, psi=psi)
         return Known(
-            fields.psi, fields.value, fields.start, fields.axis, None, None, self.mean, self.sd
+            fields.psi,
+            fields.value,
+            fields.start,
+            fields.axis,
+            rough.decay,
+            None,
+            self.mean,
+            self.sd,
         )
 
 
