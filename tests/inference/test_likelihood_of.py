@@ -196,7 +196,7 @@ def test_a_numpyro_model_of_groups_agrees_with_pool() -> None:
 
     with jax.enable_x64(True):
         kernel = numpyro.infer.NUTS(model, target_accept_prob=0.95)
-        chain = numpyro.infer.MCMC(kernel, num_warmup=400, num_samples=1500, progress_bar=False)
+        chain = numpyro.infer.MCMC(kernel, num_warmup=300, num_samples=1200, progress_bar=False)
         chain.run(jax.random.PRNGKey(0))
         theta = np.asarray(chain.get_samples()["theta"])
         summary = numpyro.diagnostics.summary({"theta": theta[None]}, group_by_chain=True)
