@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from noisewise.artifact import NoisyCount, Release, load, load_many, observe
     from noisewise.curator.publish import release
+    from noisewise.inference.difference import difference
     from noisewise.inference.infer import infer, infer_many
+    from noisewise.inference.likelihood_of import Likelihood, likelihood
+    from noisewise.inference.pooling.pool import pool
+    from noisewise.inference.pooling.pooled import Pooled
     from noisewise.inference.posterior import Posterior
     from noisewise.inference.regress import regress, regress_many
     from noisewise.mechanism import noise
@@ -17,17 +21,22 @@ if TYPE_CHECKING:
 _HOMES = {
     "Bins": "noisewise.model.columns",
     "Bounds": "noisewise.model.bounds",
+    "Likelihood": "noisewise.inference.likelihood_of",
     "NoisyCount": "noisewise.artifact",
+    "Pooled": "noisewise.inference.pooling.pooled",
     "Posterior": "noisewise.inference.posterior",
     "PrivateBounds": "noisewise.model.bounds",
     "Release": "noisewise.artifact",
     "regress": "noisewise.inference.regress",
     "regress_many": "noisewise.inference.regress",
+    "difference": "noisewise.inference.difference",
     "infer": "noisewise.inference.infer",
     "infer_many": "noisewise.inference.infer",
+    "likelihood": "noisewise.inference.likelihood_of",
     "load": "noisewise.artifact",
     "load_many": "noisewise.artifact",
     "observe": "noisewise.artifact",
+    "pool": "noisewise.inference.pooling.pool",
     "release": "noisewise.curator.publish",
 }
 _MODULES = {
@@ -39,17 +48,22 @@ _MODULES = {
 __all__ = [
     "Bins",
     "Bounds",
+    "Likelihood",
     "NoisyCount",
+    "Pooled",
     "Posterior",
     "PrivateBounds",
     "Release",
+    "difference",
     "families",
     "infer",
     "infer_many",
+    "likelihood",
     "load",
     "load_many",
     "noise",
     "observe",
+    "pool",
     "priors",
     "regress",
     "regress_many",

@@ -75,6 +75,12 @@ def infer(
             "--each", help="One posterior for each release, instead of one for all together."
         ),
     ] = False,
+    difference: Annotated[
+        bool,
+        typer.Option(
+            "--difference", help="With --each and two releases: the first less the second."
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """The posterior of a release's parameters; several releases of different records
@@ -82,7 +88,11 @@ def infer(
     """
     folder = len(releases) == 1 and (releases[0].is_dir() or releases[0].suffix == ".jsonl")
     many = folder or each
-    check_targets(out, plot, many)
+    if difference and not each:
+        raise typer.BadParameter("--difference compares two posteriors; say --each, too.")
+    check_targets(out, None if difference else plot, many)
+    if difference:
+        check_targets(None, plot, False)
 
     from noisewise.artifact import load, load_many
 
@@ -102,7 +112,14 @@ def infer(
             f'such as --prior "{example(found[0].family)}", or --prior weak for a weakly '
             "informative one derived from the bounds."
         )
-    if many:
+    if difference:
+        from noisewise.cli.difference import compare
+
+        if len(found) != 2:
+            raise typer.BadParameter(f"--difference needs two releases, got {len(found)}.")
+        names = _names(found, releases)
+        compare(found, names, prior, n_prior, method, draws, seed, out, plot, as_json)
+    elif many:
         _many(found, prior, n_prior, method, draws, seed, out, as_json)
     else:
         from noisewise.inference.infer import prior_of
@@ -120,6 +137,15 @@ def infer(
             plot,
             as_json,
         )
+
+
+def _names(found: "list[Release]", paths: list[Path]) -> tuple[str, str]:
+    """What two releases are called: their groups, or their files."""
+    said = [
+        one.group[1] if one.group is not None else path.name
+        for one, path in zip(found, paths * 2, strict=False)
+    ]
+    return said[0], said[1]
 
 
 def _one(

@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 from noisewise.cli.audit import audit
 from noisewise.cli.infer import InferCommand, infer
 from noisewise.cli.ledger import app as ledger_app
+from noisewise.cli.pool import pool
 from noisewise.cli.regress import RegressCommand, regress
 from noisewise.cli.release import ReleaseCommand, release
 from noisewise.cli.screen import say
@@ -29,6 +30,7 @@ app = typer.Typer(
 app.add_typer(ledger_app, name="ledger")
 app.command(cls=ReleaseCommand)(release)
 app.command(cls=InferCommand)(infer)
+app.command()(pool)
 app.command(cls=RegressCommand)(regress)
 app.command(cls=ReleaseCommand)(audit)
 for study in (calibrate, compare):

@@ -9,6 +9,7 @@ import numpy as np
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference import methods
+from noisewise.inference.apart import assumption, check_spends, check_together
 from noisewise.inference.methods.base import Progress, Request, Unsolved
 from noisewise.inference.observations import batch_key, gather
 from noisewise.inference.posterior import Posterior
@@ -23,7 +24,6 @@ from noisewise.inference.problem import (
 from noisewise.inference.solver import Solver
 from noisewise.inference.streams import Streams
 from noisewise.inference.table import TablePosterior
-from noisewise.inference.together import assumptions, check_spends, check_together
 from noisewise.model.families.moments import Moments
 from noisewise.model.families.table import Table
 from noisewise.model.family import Family
@@ -67,7 +67,7 @@ def infer(
     of_n = check_n_prior(releases, n_prior)
     problem = Problem(releases[0].family, (own,), tuple(gather([one], of_n) for one in releases))
     streams = Streams(seed, [releases])
-    request = Request("", draws, variant, chains, streams.sampler, progress, assumptions(releases))
+    request = Request("", draws, variant, chains, streams.sampler, progress, assumption(releases))
     solver = Solver(problem, method, request)
     ((name, solution),) = solver.solve()
     if isinstance(solution, Unsolved):
@@ -77,7 +77,7 @@ def infer(
         )
     seeds = partial(streams.of, 0)
     kind = _kind_of(problem.family)
-    return kind(problem.family, solution, name, draws, seeds, solver.why.get(0))
+    return kind(problem.family, solution, name, draws, seeds, solver.why.get(0), releases)
 
 
 def _kind_of(family: Family) -> type[Posterior]:
@@ -138,7 +138,8 @@ def infer_many(
             for g, (i, (name, solution)) in enumerate(zip(chosen, solved, strict=True)):
                 seeds = partial(streams.of, i)
                 kind = _kind_of(family)
-                out[i] = kind(family, solution, name, draws, seeds, solver.why.get(g))
+                why, whose = solver.why.get(g), (releases[i],)
+                out[i] = kind(family, solution, name, draws, seeds, why, whose)
             done += len(chosen)
             if progress is not None:
                 progress(done / len(releases))
@@ -193,7 +194,7 @@ def _infer_moments(
         if len(groups) == 1:
             raise UnsupportedCombination(f"{why}.")
         seeds, none = partial(streams.of, position), Unsolved(group[0].family, why)
-        out[position] = Posterior(group[0].family, none, "none", draws, seeds)
+        out[position] = Posterior(group[0].family, none, "none", draws, seeds, releases=group)
     for members in together.values():
         done = len(out)
 
@@ -205,7 +206,8 @@ def _infer_moments(
         found = joint.solutions(own, prior, draws, streams.at(members), tick)
         for i, solution in zip(members, found, strict=True):
             seeds = partial(streams.of, i)
-            out[i] = Posterior(groups[i][0].family, solution, solve.NAME, draws, seeds)
+            group = groups[i]
+            out[i] = Posterior(group[0].family, solution, solve.NAME, draws, seeds, releases=group)
     return Posteriors([out[i] for i in range(len(groups))], [group[0] for group in groups])
 
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from noisewise.artifact import Release
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.quantities import FromDraws, Quantity
 from noisewise.inference.solution import Solution
@@ -32,8 +33,11 @@ class Posterior:
         draws: int,
         seed: Callable[[], np.random.SeedSequence],
         instead_of: str | None = None,
+        releases: "Sequence[Release]" = (),
     ) -> None:
         self.family, self.method = family, method
+        self.releases = tuple(releases)
+        """What it was inferred from."""
         self.solution, self._size = solution, draws
         self._seed, self._instead_of = seed, instead_of
         self._quantities: dict[str, Quantity] = {}

@@ -10,6 +10,7 @@ from scipy import special
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
+from noisewise.inference.apart import assumption, check_together
 from noisewise.inference.columns import solve
 from noisewise.inference.columns.asked import Asked, alike, strange
 from noisewise.inference.columns.cautions import records_kept, regression_cautions
@@ -19,7 +20,6 @@ from noisewise.inference.methods.base import Unsolved
 from noisewise.inference.posterior import Posterior, Summary
 from noisewise.inference.posteriors import Posteriors
 from noisewise.inference.streams import Streams
-from noisewise.inference.together import assumptions, check_spends, check_together
 from noisewise.model import notation
 from noisewise.model.arrays import FloatArray
 from noisewise.model.column_priors import Linear
@@ -182,7 +182,6 @@ def regress(
     """
     releases = [release] if isinstance(release, Release) else list(release)
     if len(releases) > 1:
-        check_spends(releases)
         check_together(releases)
     return _regressions([releases], outcome, on, prior, draws, seed, progress)[0]
 
@@ -226,7 +225,7 @@ def _regressions(
             alike_ones.setdefault(alike(group), []).append(position)
             continue
         none, seeds = Unsolved(model, why), partial(streams.of, position)
-        out[position] = RegressionPosterior(model, none, "none", draws, seeds)
+        out[position] = RegressionPosterior(model, none, "none", draws, seeds, releases=group)
     if len(out) == len(groups):
         raise UnsupportedCombination(f"{out[0].certificate.reason}.")
     for members in alike_ones.values():
@@ -240,7 +239,9 @@ def _regressions(
         solutions = _solved(models[members[0]], own, chosen, draws, streams.at(members), tick)
         for i, solution in zip(members, solutions, strict=True):
             seeds = partial(streams.of, i)
-            out[i] = RegressionPosterior(models[i], solution, solve.NAME, draws, seeds)
+            out[i] = RegressionPosterior(
+                models[i], solution, solve.NAME, draws, seeds, releases=groups[i]
+            )
     return Regressions([out[i] for i in range(len(groups))], [group[0] for group in groups])
 
 
@@ -289,7 +290,7 @@ def _solved(
                 [*values, r2],
                 REASON,
                 regression_cautions(asked, len(sds), found),
-                (*ASSUMPTIONS, *assumptions(group)),
+                (*ASSUMPTIONS, *assumption(group)),
                 records_kept(group, found.point.size),
             )
         )

@@ -7,6 +7,7 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
+from noisewise.inference.apart import assumption
 from noisewise.inference.columns import solve
 from noisewise.inference.columns.asked import Asked, own_units, strange
 from noisewise.inference.columns.cautions import records_kept
@@ -14,7 +15,6 @@ from noisewise.inference.columns.joint_normal import JointNormal
 from noisewise.inference.columns.shares import Shares
 from noisewise.inference.columns.target import Target
 from noisewise.inference.streams import Streams
-from noisewise.inference.together import assumptions
 from noisewise.model import notation
 from noisewise.model.arrays import FloatArray
 from noisewise.model.column_priors import NormalInverseWishart
@@ -89,7 +89,7 @@ def solutions(
             _level([one for part in own_parts for one in part]),
             REASON,
             (),
-            (*ASSUMPTIONS, *assumptions(group)),
+            (*ASSUMPTIONS, *assumption(group)),
             share,
         )
         for group, own_parts, share in zip(groups, parts, kept, strict=True)

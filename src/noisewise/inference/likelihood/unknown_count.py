@@ -98,7 +98,9 @@ class Count:
         return n, weight.reshape(len(edges), -1) + self.log_weight(n, group)
 
 
-def anchors(n: FloatArray, log_mass: FloatArray) -> tuple[IntArray, FloatArray]:
+def anchors(
+    n: FloatArray, log_mass: FloatArray, shares: FloatArray = _SHARES
+) -> tuple[IntArray, FloatArray]:
     """Whole numbers at which the exact likelihood is wanted: their rows of the batch, and the
     numbers, increasing by row.
     """
@@ -110,7 +112,7 @@ def anchors(n: FloatArray, log_mass: FloatArray) -> tuple[IntArray, FloatArray]:
     total = below[:, -1:]
     small_row, small = np.nonzero((n < FEW) & (mass > MATTERS * total))
     rows, numbers = [small_row], [np.round(n[small_row, small])]
-    for share in _SHARES:
+    for share in shares:
         at = np.minimum((below < share * total).sum(axis=1), n.shape[1] - 1)
         rows.append(np.arange(len(n)))
         numbers.append(np.round(n[np.arange(len(n)), at]))

@@ -1,0 +1,1 @@
+"""Partial pooling of many groups, by quadrature."""
