@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from noisewise.inference.problem import Problem
-from noisewise.model.arrays import FloatArray
+from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
 
 FIRST = np.sinh(np.linspace(-np.arcsinh(60.0), np.arcsinh(60.0), 161))
@@ -62,11 +62,15 @@ def peaks(problem: Problem) -> list[list[Peak]]:
     if observations.dimension != 2 or observations.bounds is None:
         return [[] for _ in range(problem.groups)]
     table = _Moments(problem, *_places(problem, observations.bounds))
+    starts = [table.cells(group) for group in range(problem.groups)]
+    group = np.repeat(np.arange(problem.groups), [len(own) for own in starts])
+    if not group.size:
+        return [[] for _ in starts]
+    ends = _search(problem, group, np.concatenate(starts))  # of all groups at once
     out = []
-    for group in range(problem.groups):
-        starts = table.cells(group)
-        found = _distinct(*_search(problem, group, starts)) if len(starts) else []
-        out.append(_weighed(problem, group, found) if len(found) > 1 else found)
+    for g in range(problem.groups):
+        found = _distinct(*(part[group == g] for part in ends)) if len(starts[g]) else []
+        out.append(_weighed(problem, g, found) if len(found) > 1 else found)
     return out
 
 
@@ -175,10 +179,10 @@ def _crossings(
 
 
 def _search(
-    problem: Problem, group: int, psi: FloatArray
+    problem: Problem, group: IntArray, psi: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """From each start to a theta that explains y best: psi, the sum of squares left, and the
-    curvature, (starts, 2, 2).
+    """From each start to a theta that explains its group's y best: psi, the sum of squares left,
+    and the curvature, (starts, 2, 2).
     """
     damping = np.full(len(psi), 1e-2)
     miss, slopes = _residuals(problem, group, psi)
@@ -212,7 +216,7 @@ def _search(
     return psi, left, np.einsum("bkj,bki->bji", slopes, slopes)
 
 
-def _residuals(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _residuals(problem: Problem, group: IntArray, psi: FloatArray) -> tuple[FloatArray, FloatArray]:
     """(n E t^ - y) in sds, of all releases, with their correlation taken out; and its derivative in
     psi.
     """
@@ -223,17 +227,16 @@ def _residuals(problem: Problem, group: int, psi: FloatArray) -> tuple[FloatArra
     )
     theta = problem.theta(points)
     for observations in problem.observations:
-        n = max(float(observations.n[group]), 0.0)
+        n = np.maximum(observations.n[group], 0.0)
         # to search with
         mean, covariance = observations.record.moments(
             theta, "rough" if observations.record.rounds else "auto"
         )
-        mean = np.nan_to_num(n * mean, nan=1e150, posinf=1e150, neginf=-1e150).reshape(
-            5, len(psi), -1
-        )
-        spread = n * np.nan_to_num(covariance[: len(psi)]) + np.diag(
-            2 * observations.scale[group] ** 2
-        )
+        mean = n[:, None] * mean.reshape(5, len(psi), -1)
+        mean = np.nan_to_num(mean, nan=1e150, posinf=1e150, neginf=-1e150)
+        spread = n[:, None, None] * np.nan_to_num(covariance[: len(psi)])
+        k = np.arange(spread.shape[1])
+        spread[:, k, k] += 2 * observations.scale[group] ** 2
         root = np.linalg.inv(
             np.linalg.cholesky(
                 spread
