@@ -19,9 +19,9 @@ from noisewise.model.arrays import FloatArray, IntArray
 Density = Callable[[FloatArray], FloatArray]
 """(points, 2) -> log density, (points,)."""
 
-STEPS, EVEN = (0.6, 0.3, 0.15), 2e-3
-"""Of the lattice, in sds of the posterior: the first with which its halves agree to this. The finer
-ones are for posteriors of several peaks.
+STEPS, EVEN = (0.6, 0.3, 0.15), (2e-3, 1e-2, 1.0)
+"""Of the lattice, in sds of the posterior: the first with which its halves agree so well; a step
+half as wide errs far less. The finer ones are for posteriors of several peaks.
 """
 DROP = 14.0
 """The lattice ends where the density is e^-14 of its highest, a millionth."""
@@ -146,9 +146,9 @@ def lattice(density: Density, rough: Density) -> Lattice:
     search with.
     """
     mode, precision = _mode(density, rough)
-    for step in STEPS:
+    for step, even in zip(STEPS, EVEN, strict=True):
         found = _rows(density, mode, precision, step)
-        if found.error < EVEN:
+        if found.error < even:
             break
     return found
 

@@ -112,7 +112,7 @@ class Pooled:
             int(np.clip(np.ceil(q * len(rank)) - 1, 0, len(rank) - 1))
             for q in ((1 - level) / 2, (1 + level) / 2)
         ]
-        ends = [
+        ends: list[Any] = [
             np.sort(rank[:, start : start + CHUNK], axis=0)[places]
             for start in range(0, rank.shape[1], CHUNK)
         ]
@@ -142,8 +142,8 @@ class Pooled:
     @cached_property
     def _ranks(self) -> Any:
         """(draws, groups), from 1."""
-        rank = np.empty(self.draws.shape, dtype=np.int32)
-        numbers = np.arange(1, len(self.groups) + 1, dtype=np.int32)
+        rank: Any = np.empty(self.draws.shape, dtype=np.int32)
+        numbers = np.arange(1, rank.shape[1] + 1, dtype=np.int32)
         for start in range(0, len(rank), CHUNK):
             some = slice(start, start + CHUNK)
             order = np.argsort(-self.draws[some], axis=1, kind="stable")
