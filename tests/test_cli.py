@@ -208,8 +208,8 @@ BAD = {
         "epsilon must be a number",
     ),
     "unknown family": (
-        f"{RELEASE.replace('exponential', 'weibull')} --no-ledger --out o.json",
-        "unknown family 'weibull'; known are",
+        f"{RELEASE.replace('exponential', 'cauchy')} --no-ledger --out o.json",
+        "unknown family 'cauchy'; known are",
     ),
     "no other": (
         "release visits.csv --column way --family categorical(categories=['a','b']) --epsilon 1 "
@@ -264,9 +264,13 @@ BAD = {
         "never overwritten",
     ),
     "decimal comma": (f"{RELEASE.replace('0.5', '0,5')} --no-ledger --out o.json", "decimal point"),
-    "gamma without shape": (
+    "weibull without shape": (
+        f"{RELEASE.replace('exponential', 'weibull')} --no-ledger --out o.json",
+        "weibull(shape=...)",
+    ),
+    "log of nothing": (
         f"{RELEASE.replace('exponential', 'gamma')} --no-ledger --out o.json",
-        "gamma(shape=...)",
+        "the lower bound must be above 0",
     ),
     "labels in one text": (
         "release visits.csv --column way --family categorical(categories='abc',other='a') "
