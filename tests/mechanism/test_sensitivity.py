@@ -76,9 +76,9 @@ def test_brute_force_reaches_and_never_exceeds_the_declared_sensitivity(
         l1, l2 = pairs.sum(-1).max(), (pairs**2).sum(-1).max()
         declared, alone = lattice.sensitivity.pair, lattice.sensitivity.record
         if case.family.ratio:  # several statistics, each on a lattice of its own: their ranges
-            assert l1 <= declared.l1
+            assert l1 <= declared.l1 <= 1.3 * l1  # docs/releasing.md states how loose they are
             assert l2 <= declared.l2_squared
-            assert np.abs(t).sum(-1).max() <= alone.l1
+            assert np.abs(t).sum(-1).max() <= alone.l1 <= 2 * np.abs(t).sum(-1).max()
             assert (t**2).sum(-1).max() <= alone.l2_squared
             continue
         assert 0.99 * declared.l1 <= l1 <= declared.l1
