@@ -285,11 +285,11 @@ def test_several_columns_spend_no_more_than_declared(kind: str, relation: dict[s
 @pytest.mark.usefixtures("scale_once")
 def test_products_that_are_too_large_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if every column were four times as wide as its bounds."""
-    known = Products.points
+    known = Products.blank
 
     def wide(self: Products, *given: Any) -> tuple[Any, ...]:
         counts, *z = known(self, *given)
         return counts, *(4 * one for one in z)
 
-    monkeypatch.setattr(Products, "points", wide)
+    monkeypatch.setattr(Products, "blank", wide)
     assert not audit(SEVERAL["moments"], epsilon=1, runs=at_least(1500)).kept
