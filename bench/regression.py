@@ -112,7 +112,7 @@ def cold():
         commands = {
             "NUTS": [sys.executable, str(HERE / "regression_peers.py"), str(file)],
             "regress": [
-                *(sys.executable, "-m", "noisewise.cli.main", "regress", str(json)),
+                *(str(Path(sys.executable).with_name("noisewise")), "regress", str(json)),
                 *("--outcome", "y", "--on", "a", "b", "c"),
             ],
         }
@@ -128,12 +128,12 @@ def cold():
     )
 
 
-def groups():
-    print("1000 groups x 2 covariates in one batch")
+def grouped(many):
+    """Releases of groups of 300 to 1000 records with two covariates, at epsilon = 1."""
     family = families.Moments({"y": UNIT, "a": UNIT, "b": UNIT}, less=0.5)
     rng, releases = np.random.default_rng(0), []
     own = law(family, 1.0, "laplace")
-    for _ in range(1000):
+    for _ in range(many):
         n = int(rng.integers(300, 1000))
         a = 2 * rng.beta(2, 3, n) - 1
         b = np.minimum(rng.exponential(0.35, n), 1.9) - 0.95
@@ -144,6 +144,12 @@ def groups():
         releases.append(
             Release(family, n, tuple(noisy.tolist()), own.broadcast(sums.size), count=count)
         )
+    return releases
+
+
+def groups():
+    print("1000 groups x 2 covariates in one batch")
+    releases = grouped(1000)
     start = time.perf_counter()
     found = noisewise.regress_many(releases, "y", ["a", "b"], draws=1000, seed=1)
     seconds = time.perf_counter() - start

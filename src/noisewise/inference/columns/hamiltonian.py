@@ -76,10 +76,13 @@ def warm(target: Target, generators: Sequence[np.random.Generator], chains: int)
         x = np.where(good.reshape(groups, chains, 1), there, x)
     state = State(x, np.full(groups, 0.5), *_curvature(target, centre[:, None]))
     for length in STAGES:
-        state = go(target, generators, state, length, adapt=True)[0]
-        outer, bend = _curvature(target, state.x[:, :LOOKED_AT])
-        state = State(state.x, state.step, outer, bend)
+        state = looked_anew(target, go(target, generators, state, length, adapt=True)[0])
     return state
+
+
+def looked_anew(target: Target, state: State) -> State:
+    """With the curvature where the chains are now."""
+    return State(state.x, state.step, *_curvature(target, state.x[:, :LOOKED_AT]))
 
 
 def go(

@@ -19,7 +19,7 @@ ALONE, TOGETHER = 32, 8
 """Chains of one group, and of each of many: NumPy takes hardly longer for 64 rows than for 4."""
 FEWEST_STEPS = 128
 """Of each chain after the warm-up: R-hat of shorter ones is above 1 by chance alone."""
-BATCH = 128
+BATCH = 256
 """Groups that are sampled together: more do not fit the processor's cache."""
 PIECE = 256
 """Groups that one process is given at a time, where there are more: it starts within a second,
@@ -112,7 +112,11 @@ def _piece(
                 rows = np.arange(start, min(start + BATCH, len(todo)))
                 chosen = todo[rows]
                 own, part = [generators[g] for g in chosen.tolist()], target.take(chosen)
-                before = hamiltonian.warm(part, own, chains) if state is None else state.take(rows)
+                before = (
+                    hamiltonian.warm(part, own, chains)
+                    if state is None
+                    else hamiltonian.looked_anew(part, state.take(rows))
+                )
                 after, x = hamiltonian.go(part, own, before, steps, turn)
                 for g, drawn in zip(chosen.tolist(), x, strict=True):
                     held[g].append(drawn)
