@@ -315,6 +315,20 @@ def test_beliefs_are_right(rng) -> None:
         assert abs((z**2).mean() - 1) * np.sqrt(u.size / 2) < 4
 
 
+def test_a_sigma_that_is_mostly_prior_is_told(rng) -> None:
+    """Residuals of 0.15 of half the bounds: the weak prior holds them for nearly impossible, and
+    wins where noise hides them.
+    """
+    a = rng.uniform(-0.8, 0.8, 1000)
+    y = 0.1 + 0.3 * a + 0.15 * rng.normal(size=1000)
+    family = families.Moments({"y": UNIT, "a": UNIT})
+    sums = np.array([one.sum() for one in family.statistic([y, a])])
+    for scale, told in ((9.0, True), (0.01, False)):
+        release = observe(family=family, n=1000, statistic=sums, noise=noise.Laplace(scale))
+        found = noisewise.regress(release, "y", ["a"], draws=1000, seed=1)
+        assert ("sigma and r2 are mostly prior" in found.certificate.sentence) == told
+
+
 def test_a_prediction_is_between_its_intervals(rng) -> None:
     family, sums, _, y = table(rng)
     release = observe(family=family, n=len(y), statistic=sums, noise=noise.Laplace(0.01))

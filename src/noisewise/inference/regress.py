@@ -289,7 +289,7 @@ def _solved(
             solve.Draws(
                 [*values, r2],
                 REASON,
-                regression_cautions(asked, len(sds), found),
+                regression_cautions(asked, len(sds), float(prior.scale), found),
                 (*ASSUMPTIONS, *assumption(group)),
                 records_kept(group, found.point.size),
             )

@@ -19,6 +19,8 @@ PRIOR_SD_OF_INDICATOR = 0.1116
 """The same of sqrt(m(1 - m)) with m uniform on (0, 1)."""
 HARDLY = 0.5
 """A covariate whose sd has more than this share of its prior's sd left is hardly known."""
+DECIDES = 0.5
+"""Where half the prior's scale would move sigma by more of its sds, the prior decides."""
 BEYOND = 0.02
 """More of an outcome's own law beyond its bounds bends the line."""
 
@@ -32,8 +34,10 @@ def records_kept(releases: Sequence[Release], size: FloatArray) -> tuple[float, 
     return float(low), float(high)
 
 
-def regression_cautions(asked: Asked, coefficients: int, found: Sampled) -> tuple[str, ...]:
-    """What the certificate of a regression warns of."""
+def regression_cautions(
+    asked: Asked, coefficients: int, scale: float, found: Sampled
+) -> tuple[str, ...]:
+    """What the certificate of a regression warns of; `scale` is that of sigma^2's prior."""
     out = []
     if float(np.quantile(found.point.size.sum(axis=1), 0.05)) < coefficients + 2:
         out.append(
@@ -43,6 +47,12 @@ def regression_cautions(asked: Asked, coefficients: int, found: Sampled) -> tupl
     mean, covariance = found.point.pooled()
     out += _mostly_prior(asked, np.sqrt(np.einsum("bii->bi", covariance)))
     beta, sigma = (one.reshape(-1, one.shape[2]) for one in found.parameters[:2])
+    if _moved_by_half_the_prior(sigma[:, 0], scale) > DECIDES:
+        out.append(
+            "the noise hides how much outcomes vary about the line: sigma and r2 are mostly prior, "
+            f"which expects a sigma of about {np.sqrt(scale):.2g} of half the outcome's bounds. "
+            "State a prior with another scale, or a larger epsilon."
+        )
     r = beta.shape[1] - 1
     centre = beta[:, 0] + (beta[:, 1:] * mean[:, :r]).sum(axis=1)
     along = np.einsum("bi,bij,bj->b", beta[:, 1:], covariance[:, :r, :r], beta[:, 1:])
@@ -57,6 +67,15 @@ def regression_cautions(asked: Asked, coefficients: int, found: Sampled) -> tupl
             "outcome help."
         )
     return tuple(out)
+
+
+def _moved_by_half_the_prior(sigma: FloatArray, scale: float) -> float:
+    """By how many of its sds sigma's mean would move if the prior's scale were half of what it is;
+    the draws are weighed anew.
+    """
+    log = scale / 2 / sigma**2
+    weight = np.exp(log - log.max())
+    return float(abs(weight @ sigma / weight.sum() - sigma.mean()) / max(sigma.std(), 1e-300))
 
 
 def _mostly_prior(asked: Asked, sds: FloatArray) -> list[str]:
