@@ -24,8 +24,8 @@ BATCH = 256
 PIECE = 256
 """Groups that one process is given at a time, where there are more: it starts within a second,
 and they take it many."""
-MOST_BLOCKS = 6
-"""Chains that have not mixed go on, so many times as long at most."""
+MOST_BLOCKS = 11
+"""Chains that have not mixed go on, half as long each time, so many times at most."""
 GOOD_RHAT, BAD_RHAT = 1.04, 1.1
 """Chains that agree so well have mixed; of those that agree worse, the first steps are left out."""
 GOOD_ESS = 400.0
@@ -117,7 +117,9 @@ def _piece(
                     if state is None
                     else hamiltonian.looked_anew(part, state.take(rows))
                 )
-                after, x = hamiltonian.go(part, own, before, steps, turn)
+                after, x = hamiltonian.go(
+                    part, own, before, steps if block == 0 else steps // 2, turn
+                )
                 for g, drawn in zip(chosen.tolist(), x, strict=True):
                     held[g].append(drawn)
                     found[g] = _drawn(target, np.concatenate(held[g]), g, generators[g])
