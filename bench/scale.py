@@ -8,7 +8,9 @@ python bench/scale.py
 2. The same by 3000 groups.
 3. The moments of six columns, 2 and 20 million rows of Parquet: against DuckDB's own float sums of
    the same 27 columns and products, of the clamped values (and of the values as they are).
-4. 20 million rows on Spark (local, two threads) and on Dask (two workers): against the plain sums
+4. At most five records of each person, 20 million rows of 5 million and of 100 000 persons: against
+   the same release without persons. Memory is not limited there: all records are held.
+5. 20 million rows on Spark (local, two threads) and on Dask (two workers): against the plain sums
    of those engines; on Spark the moments too.
 
 --rows 2000000 makes everything a hundred times smaller. --only moments, or another part, measures
@@ -44,6 +46,7 @@ VALUE = (
 TABLES = {
     "scale": f"{VALUE} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county",
     "columns": ", ".join(f"{VALUE} AS x{j}" for j in range(COLUMNS)),
+    "persons": f"{VALUE} AS x, (random() * 5e6)::INT AS many, (random() * 1e5)::INT AS few",
 }
 
 
@@ -100,6 +103,17 @@ def release_groups(folder: Path) -> None:
     assert len(made) == GROUPS
 
 
+def release_persons(person: str | None) -> Callable[[Path], None]:
+    def run(folder: Path) -> None:
+        import noisewise
+
+        noisewise.release(
+            folder, ledger=None, person=person, records_per_person=5 if person else 1, **settings()
+        )
+
+    return run
+
+
 def moments(outside: Any) -> dict[str, Any]:
     from noisewise import Bounds, families
 
@@ -154,13 +168,20 @@ JOBS: dict[str, Callable[[Path], None]] = {
     "27 sums, clamped": float_sums(f"least(greatest({{}}, {LOWER}), {UPPER})"),
     "27 sums, as they are": float_sums("{}"),
 }
+JOBS |= {
+    "5 of each of many persons": release_persons("many"),
+    "5 of each of few persons": release_persons("few"),
+    "without persons": release_persons(None),
+}
+OF_PERSONS = ("5 of each of many persons", "5 of each of few persons", "without persons")
 OF_COLUMNS = ("moments, clamp", "moments, redact", "27 sums, clamped", "27 sums, as they are")
 
 
 def child(job: str, rows: int) -> None:
     """Seconds of the job, the second time, and the peak memory of the process in MB."""
-    limited()
-    table = "columns" if job in OF_COLUMNS else "scale"
+    table = "columns" if job in OF_COLUMNS else "persons" if job in OF_PERSONS else "scale"
+    if table != "persons":
+        limited()
     folder = make_folder(rows, table)
     JOBS[job](make_folder(10_000, table))  # everything is imported and started
     began = time.perf_counter()
@@ -229,6 +250,19 @@ def moments_table(rows: int, repeats: int) -> None:
             f"clamped values {clamp / clamped:.2f}, of values as they are {clamp / plain:.2f}; "
             f"under redact {redact / clamped:.2f} and {redact / plain:.2f}; peak "
             f"{found[OF_COLUMNS[0]][1]:.0f} MB (plain sums {found[OF_COLUMNS[3]][1]:.0f} MB)",
+            flush=True,
+        )
+
+
+def persons_table(rows: int, repeats: int) -> None:
+    make_folder(rows, "persons")
+    found = measured(list(OF_PERSONS), rows, repeats)
+    plain = found[OF_PERSONS[2]][0]
+    for job in OF_PERSONS[:2]:
+        seconds, memory = found[job]
+        print(
+            f"{rows:>11,} rows, {job}: {seconds:.2f} s; / the same without persons "
+            f"{seconds / plain:.1f}; peak {memory:.0f} MB",
             flush=True,
         )
 
@@ -313,7 +347,9 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--data", type=Path, default=DATA)
-    parser.add_argument("--only", choices=["duckdb", "groups", "moments", "spark", "dask"])
+    parser.add_argument(
+        "--only", choices=["duckdb", "groups", "moments", "persons", "spark", "dask"]
+    )
     arguments = parser.parse_args()
     globals()["DATA"] = arguments.data
     if arguments.child:
@@ -325,6 +361,7 @@ def main() -> None:
         "duckdb": (duckdb_table, arguments.rows),
         "groups": (groups_line, tenth),
         "moments": (moments_table, tenth),
+        "persons": (persons_table, tenth),
         "spark": (spark_line, tenth),
         "dask": (dask_line, tenth),
     }

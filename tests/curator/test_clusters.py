@@ -22,9 +22,10 @@ from noisewise import Bins, Bounds, PrivateBounds, families
 from noisewise.curator import spark_frames, spark_namespace, sums
 from noisewise.curator.clusters import SILENCE, Spread, Work, open_rows
 from noisewise.curator.plan import Plan
-from noisewise.curator.reading import Reading
+from noisewise.curator.reading import Persons, Reading
 from noisewise.curator.settings import Settings
 from noisewise.errors import RecordsError, UnsupportedCombination
+from noisewise.mechanism.counted import Counted
 from noisewise.mechanism.lattice import lattice_for
 from tables import exact_sums
 
@@ -372,3 +373,24 @@ def test_several_columns_have_the_sums_of_pandas(
         found = open_rows(frame, plan.reading)
         assert isinstance(found, Spread)
         assert found.sums(plan.lattice) == wanted
+
+
+def test_the_same_records_of_each_person_are_kept_on_clusters(
+    spark: Any, dask: Any, rng: np.random.Generator
+) -> None:
+    """Whose a record is may be written in several ways: 7 and 7.0 are one person."""
+    number = rng.integers(0, 25, 300)
+    who = [str(k) if j % 3 else f"{k}.0" for j, k in enumerate(number)]
+    plain = pd.DataFrame({"x": rng.exponential(10, 300).round(2), "who": who})
+    lattice = Counted(
+        lattice_for(families.Exponential(), Bounds(0.5, 60, outside="clamp")), True, True
+    )
+    reading = Reading("x", persons=Persons("who", 4))
+    wanted = open_rows(plain, reading).sums(lattice)
+    assert wanted[0][0] == np.minimum(np.bincount(number), 4).sum()
+    on_spark = spark.createDataFrame(
+        [*plain.astype(object).itertuples(index=False)], "x double, who string"
+    ).repartition(5)
+    on_dask = dask.from_pandas(plain, npartitions=5, sort=False)
+    for frame in (on_spark, on_dask):
+        assert open_rows(frame, reading).sums(lattice) == wanted

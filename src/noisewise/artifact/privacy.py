@@ -45,9 +45,17 @@ _OTHER_NEIGHBOURS = "the sensitivity is not that of these neighbours."
 """Said of a sensitivity that the declared neighbours cannot have."""
 
 
-def person(records: int) -> str:
-    """The unit of privacy, for so many records of one person."""
+def person(records: int, kept: bool = False) -> str:
+    """The unit of privacy, for so many records of one person: all that there are, or all that are
+    kept.
+    """
+    if kept:
+        return f"one person, of whose records at most {records} {_are(records)} kept"
     return "one record" if records == 1 else f"one person with at most {records} records"
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _cost(currency: Currency, amount: str) -> Cost:
@@ -90,9 +98,11 @@ class Privacy:
             raise ValueError(
                 f"records_per_person must be a whole number from 1 to {MOST_RECORDS_PER_PERSON}."
             )
-        if self.unit not in [self.person + where for where in WHERE.values()]:
+        persons = [person(self.records_per_person, kept) for kept in (False, True)]
+        if self.unit not in [one + where for one in persons for where in WHERE.values()]:
             raise ValueError(
-                f"unit must be {self.person!r}, and with groups also where that may be."
+                f"unit must be {persons[0]!r} or {persons[1]!r}, and with groups also where that "
+                "may be."
             )
         moved = (
             *self.sensitivity,
@@ -149,9 +159,14 @@ class Privacy:
         return cost
 
     @property
+    def enforced(self) -> bool:
+        """Whether the number of a person's records is kept to, and not only said."""
+        return self.unit.startswith(person(self.records_per_person, kept=True))
+
+    @property
     def person(self) -> str:
         """Whose records count as one."""
-        return person(self.records_per_person)
+        return person(self.records_per_person, self.enforced)
 
 
 @np.errstate(all="ignore")
@@ -221,9 +236,12 @@ def _check_neighbours(
     sizes = None if release.group is None else "released" if release.n is None else "public"
     if privacy.unit != privacy.person + WHERE[sizes]:
         raise ValueError("the unit of privacy does not fit the group and n.")
-    if (release.n is None) != (privacy.neighbours == "add_remove" or sizes == "released"):
+    hidden = privacy.neighbours == "add_remove" or sizes == "released" or privacy.enforced
+    some = release.group is None and _may_leave_out(release)
+    if release.n is not None if hidden else release.n is None and not some:
         raise ValueError(
-            "n is public where neighbours replace one record (within its group), and nowhere else."
+            "n is public where neighbours replace one record (within its group) and all records "
+            "count, and nowhere else."
         )
     if isinstance(release.family, Moments):
         _check_moments(release, release.family, privacy, mechanism)
@@ -235,8 +253,18 @@ def _check_neighbours(
     counted = privacy.count_sensitivity
     reach = (steps if counted is None else counted) / privacy.records_per_person
     alone = mechanism.apart_by_ones(1 if counted is None else 2)
+    if privacy.neighbours == "replace_one" and release.group is None:
+        # one that counts may be replaced by one that does not
+        if reach < alone * (1 - _ROUNDING):
+            raise ValueError(_OTHER_NEIGHBOURS)
+        return
     if (reach > alone * (1 + _ROUNDING)) != (privacy.neighbours == "replace_one"):
         raise ValueError(_OTHER_NEIGHBOURS)
+
+
+def _may_leave_out(release: "Release") -> bool:
+    """Whether records without a value may be no records: n is not told, but how many count is."""
+    return release.count is not None or release.family.statistic_kind == "counts"
 
 
 def _check_table(release: "Release", privacy: Privacy, mechanism: Mechanism, steps: float) -> None:
@@ -272,6 +300,7 @@ def _check_moments(
     if privacy.neighbours == "add_remove":
         least = alone
     else:
-        least = max(pair, alone if release.n is not None else 2 * alone)
+        moves = release.n is None and release.group is not None
+        least = max(pair, 2 * alone if moves else alone)
     if moved**p < least * (1 - _ROUNDING):
         raise ValueError(_OTHER_NEIGHBOURS)

@@ -32,6 +32,7 @@ def forecast(request: "Prepared") -> str:
 
 
 def _forecast_settings(request: "Prepared", n: int) -> Iterator[str]:
+    from noisewise.artifact import person
     from noisewise.model.bounds import PrivateBounds
 
     settings, plan = request.settings, request.plan
@@ -50,7 +51,11 @@ def _forecast_settings(request: "Prepared", n: int) -> Iterator[str]:
             "widest."
         )
     where = f"Coordinates: {plan.lattice.coordinates}. " if settings.family.complete else ""
-    yield f"{where}Unit of privacy: {settings.records_per_person} record(s) of one person."
+    k = settings.records_per_person
+    unit = person(k, settings.person is not None)
+    yield f"{where}Unit of privacy: {unit}."
+    if settings.some_do_not_count:
+        yield f"{plan.lattice.note}"
 
 
 def _forecast_noise(plan: "Plan", n: int) -> Iterator[str]:
@@ -74,9 +79,9 @@ def _forecast_noise(plan: "Plan", n: int) -> Iterator[str]:
 
 
 def _forecast_of(plan: "Plan") -> Callable[["Plan", int], Iterator[str]]:
-    if plan.lattice.counted:
-        return _forecast_moments
-    return _forecast_noise if plan.lattice.tells_n else _forecast_table
+    if not plan.settings.family.complete:
+        return _forecast_moments if plan.lattice.counted else _forecast_table
+    return _forecast_noise
 
 
 def _forecast_table(plan: "Plan", n: int) -> Iterator[str]:

@@ -17,6 +17,7 @@ from noisewise.cli.screen import say
 if TYPE_CHECKING:
     from noisewise.artifact import Release
     from noisewise.curator.ledger import Ledger
+    from noisewise.mechanism.missing import Missing
     from noisewise.model.bounds import Bounds, PrivateBounds
 
 FAMILY_HELP = (
@@ -112,7 +113,8 @@ def release(
     missing: Annotated[
         str | None,
         typer.Option(
-            help="A missing record's value (clamp: midpoint; bernoulli: 0).", show_default=False
+            help="A missing record's value (clamp: midpoint; bernoulli: 0); or drop: it is none.",
+            show_default=False,
         ),
     ] = None,
     private_bounds: Annotated[bool, typer.Option("--private-bounds", hidden=True)] = False,
@@ -127,6 +129,14 @@ def release(
     quantiles: Annotated[
         tuple[str, str] | None,
         typer.Option(help="Quantiles that private bounds aim at (0.01 0.99).", show_default=False),
+    ] = None,
+    person: Annotated[
+        str | None,
+        typer.Option(
+            help="A column that says whose a record is: no more of each are kept than "
+            "--records-per-person.",
+            show_default=False,
+        ),
     ] = None,
     records_per_person: Annotated[
         str, typer.Option(help="How many records one person may own.")
@@ -197,7 +207,8 @@ def release(
         ledger=ledger,
         dataset=dataset,
         bounds=chosen,
-        missing=None if missing is None else number(missing, "--missing"),
+        missing=_missing(missing),
+        person=person,
         records_per_person=whole(records_per_person, "--records-per-person"),
         neighbours=neighbours,
         by=by,
@@ -223,6 +234,12 @@ def release(
         sys.stdout.flush()
         return
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+
+
+def _missing(given: str | None) -> "Missing":
+    if given is None:
+        return None
+    return "drop" if given == "drop" else number(given, "--missing")
 
 
 def _size(made: "Release") -> str:

@@ -62,7 +62,8 @@ def privacy_of(plan: Plan, spend: str | None) -> Privacy:
         **_amounts(plan),
         neighbours=settings.neighbours,
         records_per_person=k,
-        unit=person(k) + WHERE[None if groups is None else groups.sizes],
+        unit=person(k, settings.person is not None)
+        + WHERE[None if groups is None else groups.sizes],
         sensitivity=tuple(plan.sensitivity * step for step in plan.lattice.step),
         count_sensitivity=plan.sensitivity / plan.count_weight if plan.count_weight else None,
         bounds_epsilon=None if settings.bounds_epsilon is None else text(settings.bounds_epsilon),
@@ -92,6 +93,11 @@ def notes_of(plan: Plan) -> tuple[str, ...]:
         notes.append(
             "The bounds were chosen privately from the same records; inference ignores that they "
             "depend on them."
+        )
+    if settings.person is not None:
+        notes.append(
+            f"Of the records of each {settings.person!r} at most {settings.records_per_person} "
+            "are kept, chosen by what they say; records of nobody do not count."
         )
     if settings.grouping is not None:
         notes.append(

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any, final
 
+import numpy as np
+
 from noisewise.curator import spark_frames
 from noisewise.curator.parts import Row, Work, added
 from noisewise.curator.reading import Reading
@@ -105,6 +107,11 @@ SILENCE = _Silence()
 def _dask_total(frame: Any, work: Work) -> Row:
     from dask.delayed import delayed
 
+    if work.reading.persons is not None:
+        # in memory: other ways of bringing a person's records together write them to disk
+        frame = frame.map_partitions(_with_keys, work).shuffle(work.key, shuffle_method="tasks")
+        work = work.of_keys()
+        frame = frame[work.reading.names]
     parts = [delayed(work)(part) for part in frame.to_delayed()]
     while len(parts) > 1:  # in a tree, where the parts are
         parts = [
@@ -112,3 +119,8 @@ def _dask_total(frame: Any, work: Work) -> Row:
             for start in range(0, len(parts), BRANCHES)
         ]
     return parts[0].compute() if parts else [0] * work.width
+
+
+def _with_keys(part: Any, work: Work) -> Any:
+    """A part, and whose each record is."""
+    return part.assign(**{work.key: np.array(work.keyed(part), dtype=object)})

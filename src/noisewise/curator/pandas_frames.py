@@ -20,7 +20,7 @@ def open_pandas(records: Any, columns: Columns) -> Source:
 
     def values(column: str, wanted: Form) -> tuple[Any, Any]:
         series = records[column]
-        if getattr(series.dtype, "kind", "O") in ("iuf" if wanted == "text" else "biuf"):
+        if getattr(series.dtype, "kind", "O") in ("biuf" if wanted == "number" else "iuf"):
             return series.to_numpy(dtype="float64", na_value=np.nan), None
         pairs = [_value(item, wanted) for item in series.to_numpy(dtype=object)]
         # filled one by one: NumPy and pandas would guess a type
@@ -40,7 +40,7 @@ def open_pandas(records: Any, columns: Columns) -> Source:
         either = (
             f"{number}, {number_of_text(text)}"
             if wanted == "number"
-            else f"{key_of_number(number)}, {key_of_text(text)}"
+            else f"{key_of_number(number)}, {text if wanted == 'key' else key_of_text(text)}"
         )
         chosen.append(f"coalesce({either}) AS {ours}")
     frame = shielded(lambda: pandas.DataFrame(parts))
@@ -65,7 +65,7 @@ def _number_or_text(item: Any, wanted: Form) -> tuple[float, str | None]:
         text.encode()  # fails for a lone surrogate, which no CSV or Parquet file can hold
         return np.nan, text
     if isinstance(item, (bool, np.bool_)):
-        return (np.nan, str(bool(item)).lower()) if wanted == "text" else (float(item), None)
+        return (np.nan, str(bool(item)).lower()) if wanted != "number" else (float(item), None)
     # one complex record makes complex numbers of a whole column
     if isinstance(item, (complex, np.complexfloating)) and item.imag == 0:
         item = float(item.real)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
-from noisewise.curator.reading import Reading
+from noisewise.curator.persons import FAILED, keys_of
+from noisewise.curator.reading import Persons, Reading
 from noisewise.curator.sums import Held
 from noisewise.mechanism.lattice import Lattice
 
@@ -33,6 +34,30 @@ class Work:
             return 1
         return len(self.reading.groups or (None,)) * (1 + self.lattice.width)
 
+    @property
+    def key(self) -> str:
+        """A name that is longer than any column's, for whose a record is."""
+        return "key" + "_" * max(map(len, self.reading.names))
+
+    def of_keys(self) -> "Work":
+        """The same of parts that hold all records of a person or none, under the keys `keyed`
+        gave.
+        """
+        persons = self.reading.persons
+        assert persons is not None
+        own = Persons(self.key, persons.most, "key")
+        return replace(self, reading=replace(self.reading, persons=own))
+
+    def keyed(self, part: Any) -> list[str | None]:
+        """Whose each record of a part is; FAILED where that cannot be read, for an exception would
+        be logged by the engine, with the part.
+        """
+        persons = self.reading.persons
+        assert persons is not None
+        with suppress(Exception):
+            return keys_of(part, persons.column)
+        return [FAILED] * len(part)
+
     def __call__(self, part: Any) -> Row:
         with suppress(Exception):
             return self._numbers(part)
@@ -40,6 +65,8 @@ class Work:
 
     def _numbers(self, part: Any) -> list[int]:
         held = Held.open(part, self.reading)
+        if held.failed():
+            raise ValueError
         if self.bins is not None:
             n, counts = held.bin_counts(*self.bins)
             return [n, *counts]

@@ -4,13 +4,16 @@ nothing.
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import final
 
-from noisewise.curator.reading import Reading
+from noisewise.curator.reading import Persons, Reading
 from noisewise.curator.settings import Settings
 from noisewise.errors import UnsupportedCombination
+from noisewise.mechanism.counted import Counted
 from noisewise.mechanism.lattice import Lattice, lattice_for
 from noisewise.mechanism.mechanisms import Mechanism, mechanism_for
+from noisewise.mechanism.missing import DROP, Missing
 from noisewise.mechanism.noise import DiscreteGaussian, DiscreteLaplace
 from noisewise.model.bounds import Bounds
 
@@ -44,13 +47,16 @@ class Plan:
     def narrowed(self, bounds: Bounds) -> "Plan":
         """Within privately chosen bounds. A missing record stands for a value within them."""
         missing = self.settings.missing
-        if missing is not None:
+        if isinstance(missing, Real):
             missing = min(max(missing, bounds.lower), bounds.upper)
         return self._make(self.settings, bounds, missing)
 
     @classmethod
-    def _make(cls, settings: Settings, bounds: Bounds | None, missing: float | None) -> "Plan":
+    def _make(cls, settings: Settings, bounds: Bounds | None, missing: Missing) -> "Plan":
         lattice = lattice_for(settings.family, bounds, missing)
+        if settings.some_do_not_count and not (lattice.counted or lattice.adds_up_to_n):
+            replaced = settings.relation == "replace_one"
+            lattice = Counted(lattice, missing == DROP, replaced)
         mechanism = mechanism_for(settings.cost)
         weight, power = mechanism.reach(lattice, settings.relation)
         if weight > MOST_WEIGHT:
@@ -66,11 +72,13 @@ class Plan:
     @property
     def public(self) -> bool:
         """Whether n is public."""
-        return self.settings.relation == "replace_one"
+        return self.settings.relation == "replace_one" and self.settings.person is None
 
     @property
     def tells_n(self) -> bool:
-        """Whether n stands in the release: of a table, it is not how many records have a cell."""
+        """Whether n stands in the release: of a table, it is not how many records have a cell, and
+        of records that may be dropped, not how many are left.
+        """
         return self.public and self.lattice.tells_n
 
     @property
@@ -83,8 +91,11 @@ class Plan:
         """What is read of a record."""
         groups = self.settings.grouping
         by, names = (None, None) if groups is None else (groups.by, groups.values)
-        lattice = self.lattice
-        return Reading(self.settings.column, lattice.labels, by, names, lattice.columns)
+        lattice, settings = self.lattice, self.settings
+        persons = None
+        if settings.person is not None:
+            persons = Persons(settings.person, settings.records_per_person)
+        return Reading(settings.column, lattice.labels, by, names, lattice.columns, persons)
 
     @property
     def noise(self) -> DiscreteLaplace | DiscreteGaussian:

@@ -23,6 +23,7 @@ from noisewise.curator.sums import Rows, rehearse
 from noisewise.errors import LedgerError, NoiseError, OutputError, UnsavedRelease
 from noisewise.files import check_writable, write_once
 from noisewise.mechanism.lattice import Sums
+from noisewise.mechanism.missing import Missing
 from noisewise.mechanism.opendp import MOST_SUM, check_headroom
 from noisewise.mechanism.steps import RESOLUTION
 from noisewise.model.bounds import Bounds, PrivateBounds
@@ -53,7 +54,8 @@ def release(  # type: ignore[misc]
     ledger: str | os.PathLike[str] | None,
     dataset: str | None = None,
     bounds: Bounds | PrivateBounds | None = None,
-    missing: float | None = None,
+    missing: Missing = None,
+    person: str | None = None,
     records_per_person: int = 1,
     neighbours: str = "replace_one",
     by: str | None = None,
@@ -85,9 +87,13 @@ def release(  # type: ignore[misc]
     bounds: Bounds(lower, upper, outside="redact" or "clamp"), or PrivateBounds(...) to have them
         chosen with privacy. Bernoulli, Categorical and families of several columns take none.
     missing: the value that a missing record stands for: under clamp (default: the midpoint), for
-        the Bernoulli (default: 0).
-    records_per_person: how many records one person may own; the noise grows with it, and the
-        guarantee is per person.
+        the Bernoulli (default: 0). "drop": a record without a value is no record, and how many have
+        one is released with noise.
+    person: a column that says whose a record is. Of each person's records at most
+        records_per_person are kept, chosen by what they say, and the guarantee holds for whole
+        persons, whoever has how many. Records of nobody do not count.
+    records_per_person: how many records one person may own, or with person= how many are kept; the
+        noise grows with it, and the guarantee is per person.
     neighbours: "replace_one": tables are neighbours if one record is replaced by another; n is
         public. "add_remove": if one record is added or removed; n is not public, and a noisy count
         is released with the statistic.
@@ -130,6 +136,7 @@ def release(  # type: ignore[misc]
             dataset=dataset,
             bounds=bounds,
             missing=missing,
+            person=person,
             records_per_person=records_per_person,
             neighbours=neighbours,
             by=by,

@@ -10,8 +10,10 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.model.columns import Column, Factor
 from noisewise.model.families.categorical import Label
 
-Form = Literal["number", "text"]
-"""A value is read as a number, or as the key of a label."""
+Form = Literal["number", "text", "person", "key"]
+"""A value is read as a number, as the key of a label, as whose a record is (a number or a key,
+whichever is quicker), or is a key already.
+"""
 Columns: TypeAlias = Mapping[str, tuple[str, Form]]
 """The column of the table and the form wanted of it, under a name of ours."""
 Key = str | float
@@ -20,8 +22,21 @@ Key = str | float
 
 @final
 @dataclass(frozen=True, slots=True)
+class Persons:
+    """The column that says whose a record is, and how many of one person's are kept."""
+
+    column: str
+    most: int
+    form: Form = "person"
+    """What the column holds."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """The value that counts, or several, and maybe the group that a record belongs to."""
+    """The value that counts, or several, and maybe the group that a record belongs to and the
+    person whose it is.
+    """
 
     column: str | None
     labels: tuple[Label, ...] = ()
@@ -32,10 +47,14 @@ class Reading:
     """The public names of the groups; with `by`, and only with it."""
     several: tuple[Column, ...] = ()
     """In place of `column` and `labels`, where a record is several columns."""
+    persons: Persons | None = None
+    """Where each person has only so many records."""
 
     @property
     def columns(self) -> Columns:
-        """`value`, or of several columns `value0`, `value1`, ..., and with groups `belongs`."""
+        """`value`, or of several columns `value0`, `value1`, ...; with groups `belongs`, and
+        `person` where each has so many records.
+        """
         columns: dict[str, tuple[str, Form]] = {
             f"value{j}": (one.name, _form(_labels(one))) for j, one in enumerate(self.several)
         }
@@ -43,6 +62,8 @@ class Reading:
             columns["value"] = (self.column, _form(self.labels))
         if self.by is not None:
             columns["belongs"] = (self.by, "text")
+        if self.persons is not None:
+            columns["person"] = (self.persons.column, self.persons.form)
         return columns
 
     @property

@@ -9,6 +9,7 @@ from typing import final
 from noisewise.curator.costs import asked_cost
 from noisewise.curator.groups import Groups, asked_groups
 from noisewise.errors import UnsupportedCombination
+from noisewise.mechanism.missing import DROP, Missing
 from noisewise.mechanism.privacy import (
     MOST_RECORDS_PER_PERSON,
     NEIGHBOURS,
@@ -48,7 +49,8 @@ class Settings:
     ledger: StrPath | None = None
     dataset: str | None = None
     bounds: Bounds | PrivateBounds | None = None
-    missing: float | None = None
+    missing: Missing = None
+    person: str | None = None
     records_per_person: int = 1
     neighbours: str = "replace_one"
     by: str | None = None
@@ -82,6 +84,17 @@ class Settings:
                 "private bounds do not go with groups; release them once for all groups, then use "
                 "them here."
             )
+        if private and self.person is not None:
+            raise UnsupportedCombination(
+                "private bounds do not go with person=; give bounds that are known without looking."
+            )
+        sizes = None if self.grouping is None else self.grouping.sizes
+        if self.some_do_not_count and sizes == "public":
+            setting = "person=" if self.person is not None else "missing='drop'"
+            raise UnsupportedCombination(
+                f"with {setting} it is not public how many records of a group count; say "
+                "sizes='released' (--sizes released)."
+            )
 
     def _check_types(self) -> None:
         """Refuse what no release can be made of."""
@@ -111,6 +124,7 @@ class Settings:
             ("column", self.column),
             ("dataset", self.dataset),
             ("description", self.description),
+            ("person", self.person),
         )
         for name, value in texts:
             if value is not None and not (isinstance(value, str) and value.isprintable()):
@@ -176,6 +190,13 @@ class Settings:
         return "move" if released else "replace_one"
 
     @property
+    def some_do_not_count(self) -> bool:
+        """Whether records are left out by what they say: those without a value, or a person's
+        records beyond the most that are kept.
+        """
+        return self.missing == DROP or self.person is not None
+
+    @property
     def group_names(self) -> tuple[Label | None, ...]:
         """Of each release; without groups there is one, of all records."""
         return (None,) if self.grouping is None else self.grouping.values
@@ -185,6 +206,8 @@ class Settings:
         """What the cost is for: costs for different units do not add up. A record that moves
         between groups is replaced.
         """
+        if self.person is not None:  # whoever has whatever number of records
+            return f"{self.neighbours}, persons by {self.person!r}"
         return f"{self.neighbours}, {self.records_per_person} per person"
 
     @property

@@ -31,7 +31,9 @@ def kinds_of(frame: Any) -> dict[str, str]:
 def total(frame: Any, work: Work) -> Row:
     """The numbers of all records; None if some could not be read."""
     chosen = frame.select([_column(name) for name in work.reading.names])
-    if _is_plain(frame, work) and (row := _own_sums(frame, work)) is not None:
+    if work.reading.persons is not None:
+        chosen, work = _by_person(chosen, work), work.of_keys()
+    elif _is_plain(frame, work) and (row := _own_sums(frame, work)) is not None:
         return row
     return (_in_rows if work.width > WIDE else _in_columns)(chosen, work)
 
@@ -83,6 +85,21 @@ def _own_sums(frame: Any, work: Work) -> Row:
     return [n, *(int(value or 0) for value in sums)]  # the sum over no records is null
 
 
+def _by_person(chosen: Any, work: Work) -> Any:
+    """The records with whose they are, all of one person in one part."""
+    import pyarrow as pa
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    def run(batches: Iterator[Any]) -> Iterator[Any]:
+        for some in _together(batches):
+            table = pa.Table.from_batches(some)
+            keys = pa.array(work.keyed(table), pa.string())
+            yield from table.append_column(work.key, keys).to_batches()
+
+    schema = StructType([*chosen.schema.fields, StructField(work.key, StringType())])
+    return chosen.mapInArrow(run, schema).repartition(_column(work.key))
+
+
 def _together(batches: Iterator[Any]) -> Iterator[list[Any]]:
     """Arrow's small batches in lists of many records: opening each by itself would take longer than
     summing it.
@@ -97,11 +114,19 @@ def _together(batches: Iterator[Any]) -> Iterator[list[Any]]:
         yield held
 
 
+def _all(batches: Iterator[Any]) -> Iterator[list[Any]]:
+    held = list(batches)
+    if held:
+        yield held
+
+
 def _part(batches: Iterator[Any], work: Work) -> list[int]:
     """Whether a part failed, and its numbers."""
     import pyarrow as pa
 
-    total = added((work(pa.Table.from_batches(some)) for some in _together(batches)), work.width)
+    # all records of a person must be seen at once
+    parts = _together(batches) if work.reading.persons is None else _all(batches)
+    total = added((work(pa.Table.from_batches(some)) for some in parts), work.width)
     return [1] + [0] * work.width if total is None else [0, *total]
 
 

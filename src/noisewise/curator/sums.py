@@ -21,11 +21,13 @@ from duckdb import (
 from noisewise.curator import duckdb_namespace as db
 from noisewise.curator.csvfile import BROKEN_CSV
 from noisewise.curator.database import connect
-from noisewise.curator.reading import Key, Reading
+from noisewise.curator.persons import FAILED, bounded
+from noisewise.curator.reading import Key, Persons, Reading
 from noisewise.curator.records import open_columns
 from noisewise.curator.schema import Source
 from noisewise.curator.shield import UNREADABLE, shielded
 from noisewise.errors import UnsupportedCombination
+from noisewise.mechanism.counted import Counted
 from noisewise.mechanism.lattice import Lattice, Plain, Sums
 from noisewise.mechanism.products import Cells, bin_of, within_edges
 from noisewise.model.columns import Cut
@@ -36,6 +38,8 @@ VALUE = ColumnExpression("value")
 """What a record says; the name is that of `Reading.columns`."""
 GROUP = ColumnExpression("belongs")
 """The group that a record belongs to; from `Reading.columns` too."""
+PERSON = ColumnExpression("person")
+"""Whose a record is; from there too."""
 WITHIN = ColumnExpression("within")
 """The value within the bounds of which a family's own code takes the statistic."""
 EXACT = 2**53
@@ -74,16 +78,28 @@ class Held:
     """What each group is matched by, where records are in groups."""
     levels: tuple[tuple[Key, ...], ...] = ()
     """What each level of each of several columns is matched by; () for one that is a number."""
+    persons: Persons | None = None
+    """Where each person has only so many records."""
 
     @classmethod
     def open(cls, records: object, reading: Reading) -> "Held":
         labels, groups, levels = reading.label_keys(), reading.group_keys(), reading.level_keys()
         is_csv = isinstance(records, (str, os.PathLike)) and Path(records).suffix.lower() == ".csv"
         source = open_columns(records, reading.columns)
-        return cls(source, BROKEN_CSV if is_csv else UNREADABLE, labels, groups, levels)
+        fault = BROKEN_CSV if is_csv else UNREADABLE
+        return cls(source, fault, labels, groups, levels, reading.persons)
 
     def count(self) -> int:
         return int(self._rows(lambda records: records.aggregate([COUNT]))[0][0])
+
+    def failed(self) -> bool:
+        """Whether it could not be read whose the records of a cluster's part are."""
+        if self.persons is None or self.persons.form != "key":
+            return False
+        failed = PERSON.isin(ConstantExpression(FAILED))
+        with connect() as connection:
+            found = self.source(connection).filter(failed).aggregate([COUNT]).fetchall()
+        return bool(found[0][0])
 
     def sums(self, lattice: Lattice) -> list[Sums]:
         return lattice.query(self)
@@ -105,14 +121,14 @@ class Held:
             )
             return [(n, [int(total or 0) for total in sums])]  # the sum over no records is NULL
         rows = self._rows(
-            lambda records: self._whole(self._listed(records), lattice, GROUP).aggregate(
+            lambda records: self._whole(records, lattice, GROUP).aggregate(
                 [GROUP, COUNT, *totals], "belongs"
             )
         )
         by_group = {group: (int(n), [int(total) for total in sums]) for group, n, *sums in rows}
         return [by_group.get(group, (0, [0] * d)) for group in self.groups]
 
-    def counts_of_labels(self, other: int) -> list[Sums]:
+    def counts_of_labels(self, other: int | None) -> list[Sums]:
         known = VALUE.isin(*[ConstantExpression(label) for label in self.labels])
         listed = db.where(known, VALUE, None).alias("value")
         by_group: dict[str | None, dict[Any, int]] = {}
@@ -123,21 +139,22 @@ class Held:
             by_group[None] = dict(rows)
         else:
             rows = self._rows(
-                lambda records: (
-                    self._listed(records)
-                    .select(GROUP, listed)
-                    .aggregate([GROUP, VALUE, COUNT], "belongs, value")
+                lambda records: records.select(GROUP, listed).aggregate(
+                    [GROUP, VALUE, COUNT], "belongs, value"
                 )
             )
             for group, value, n in rows:
                 by_group.setdefault(group, {})[value] = n
         return [self._counts(by_group.get(group, {}), other) for group in self.groups or (None,)]
 
-    def _counts(self, by_label: dict[Any, int], other: int) -> Sums:
-        """n, and the records with each label; whatever is left of n has the one at `other`."""
+    def _counts(self, by_label: dict[Any, int], other: int | None) -> Sums:
+        """n, and the records with each label; whatever is left of n has the one at `other`, if
+        there is one.
+        """
         n = sum(by_label.values())
         counts = [int(by_label.get(label, 0)) for label in self.labels]
-        counts[other] += n - sum(counts)
+        if other is not None:
+            counts[other] += n - sum(counts)
         return n, counts
 
     def bin_counts(self, lower: float, width: float, bins: int) -> Sums:
@@ -161,11 +178,7 @@ class Held:
         by = ", ".join([*(["belongs"] if kept else []), *names])
         columns = [ColumnExpression(name) for name in names]
         rows = self._rows(
-            lambda records: (
-                (self._listed(records) if kept else records)
-                .select(*kept, *cell)
-                .aggregate([*kept, *columns, COUNT], by)
-            )
+            lambda records: records.select(*kept, *cell).aggregate([*kept, *columns, COUNT], by)
         )
         shape = lattice.family.shape
         places = [
@@ -196,10 +209,14 @@ class Held:
             values = (VALUE,)
         return _whole(records, values, lattice, *kept)
 
-    def _listed(self, records: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-        """The records of the listed groups; the others contribute nothing."""
-        assert self.groups is not None
-        return records.filter(GROUP.isin(*[ConstantExpression(group) for group in self.groups]))
+    def _contributing(self, records: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+        """The records of the listed groups, and so many of each person; the others contribute
+        nothing.
+        """
+        if self.groups is not None:
+            listed = GROUP.isin(*[ConstantExpression(group) for group in self.groups])
+            records = records.filter(listed)
+        return records if self.persons is None else bounded(records, self.persons)
 
     def _rows(
         self, query: Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]
@@ -208,7 +225,7 @@ class Held:
 
         def run() -> list[Any]:
             with connect() as connection:
-                return list(query(self.source(connection)).fetchall())
+                return list(query(self._contributing(self.source(connection))).fetchall())
 
         return shielded(run, self.fault)
 
@@ -228,7 +245,7 @@ def _whole(
     what is used twice is computed once.
     """
     if lattice.fallible is not None:
-        return _attempted(records, lattice.fallible, *kept)
+        return _attempted(records, lattice, lattice.fallible, *kept)
     columns = values
     for stage in lattice.stages:
         records = records.select(*kept, *_named(columns))
@@ -265,19 +282,22 @@ def _cell(
 
 
 def _attempted(
-    records: duckdb.DuckDBPyRelation, lattice: Plain, *kept: Expression
+    records: duckdb.DuckDBPyRelation, lattice: Lattice, plain: Plain, *kept: Expression
 ) -> duckdb.DuckDBPyRelation:
     """The same where a family's own code may fail: such a record is a missing one."""
     tried = [
         db.attempt(t, WITHIN).alias(f"t{j}")
-        for j, t in enumerate(lattice.family.statistic(WITHIN, db))
+        for j, t in enumerate(plain.family.statistic(WITHIN, db))
     ]
     statistic = tuple(ColumnExpression(f"t{j}") for j in range(len(tried)))
     failed = reduce(or_, [t.isnull() for t in statistic])
+    whole = plain.points(plain.rounded((VALUE, *statistic), db), db)
+    if isinstance(lattice, Counted):
+        counts, _ = lattice.counting((VALUE,), db)
+        whole = lattice.blank((counts, *whole), db)
     missing = [float(part[0]) for part in lattice.integers(np.array([np.nan]))]
-    parts = zip(missing, lattice.points(lattice.rounded((VALUE, *statistic), db), db), strict=True)
-    named = _named(db.where(failed, whole, part) for whole, part in parts)
-    records = records.select(*kept, VALUE, lattice.within(VALUE, db).alias("within"))
+    named = _named(db.where(failed, absent, k) for absent, k in zip(missing, whole, strict=True))
+    records = records.select(*kept, VALUE, plain.within(VALUE, db).alias("within"))
     return records.select(*kept, VALUE, *tried).select(*kept, *named)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, final
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.mechanism.missing import missing_note, substitute_for
+from noisewise.mechanism.missing import DROP, Missing, missing_note, substitute_for
 from noisewise.mechanism.ruler import TOP, Ruler
 from noisewise.mechanism.sensitivity import (
     Sensitivity,
@@ -59,8 +59,10 @@ class Records(Protocol):
     def sums_of_integers(self, lattice: "Lattice") -> list[Sums]:
         """The sums of what the lattice's stages give."""
 
-    def counts_of_labels(self, other: int) -> list[Sums]:
-        """How many have each label; those that have none of them count for the one at `other`."""
+    def counts_of_labels(self, other: int | None) -> list[Sums]:
+        """How many have each label; those that have none of them count for the one at `other`, if
+        there is one.
+        """
 
     def counts_of_cells(self, lattice: "Cells") -> list[Sums]:
         """How many fall in each cell of a table."""
@@ -71,7 +73,6 @@ class Lattice(ABC):
     coordinates.
     """
 
-    coordinates: ClassVar[Coordinates] = "plain"
     adds_up_to_n: ClassVar[bool] = False
     """Whether the statistics are counts of all records, so that their noisy sum is a noisy n."""
     counted: ClassVar[bool] = False
@@ -80,6 +81,11 @@ class Lattice(ABC):
     """
     tells_n: ClassVar[bool] = True
     """Whether n, where it is public, stands in the release."""
+
+    @property
+    def coordinates(self) -> Coordinates:
+        """What the released statistics are of."""
+        return "plain"
 
     @property
     @abstractmethod
@@ -158,6 +164,10 @@ class Lattice(ABC):
         """
         return ()
 
+    def has_value(self, x: Any, xp: Namespace = np) -> Any:
+        """Whether a record has one: it is not missing."""
+        return ~xp.isnan(x)
+
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         """A record's contribution to each statistic, less the offset."""
         columns: tuple[Any, ...] = tuple(x) if self.columns else (x,)
@@ -225,11 +235,17 @@ class Plain(Lattice):
     def within(self, x: Any, xp: Namespace = np) -> Any:
         """The value within the bounds of which the statistic is taken, whatever the record."""
         missing = self.lower if self.missing is None else self.missing
-        if self.family.bounded:  # a Bernoulli record that is neither 0 nor 1 is missing
-            return xp.where((x == self.lower) | (x == self.upper), x, missing)
+        if self.family.bounded:
+            return xp.where(self.has_value(x, xp), x, missing)
         # NaN is below nothing in NumPy, and above infinity in a database
         above = xp.where(x <= math.inf, self.upper, missing)
         return xp.where(x < self.lower, self.lower, xp.where(x <= self.upper, x, above))
+
+    def has_value(self, x: Any, xp: Namespace = np) -> Any:
+        """As of any lattice; and a Bernoulli record that is neither 0 nor 1 is missing."""
+        if self.family.bounded:
+            return (x == self.lower) | (x == self.upper)
+        return ~xp.isnan(x)
 
     def described(self, bounded: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
         """x, and the statistic."""
@@ -271,13 +287,16 @@ class Standardised(Lattice):
     The second statistic is k^2 / 2^19, rounded: its range is that of k, and one step serves both.
     """
 
-    coordinates: ClassVar[Coordinates] = "standardised"
     TOP: ClassVar[int] = TOP
     lower: float
     upper: float
     redact: bool
     missing: float | None
     column: Transformed | None = None
+
+    @property
+    def coordinates(self) -> Coordinates:
+        return "standardised"
 
     @property
     def step(self) -> tuple[float, ...]:
@@ -377,6 +396,12 @@ class Counts(Lattice):
 
     adds_up_to_n: ClassVar[bool] = True
     family: Categorical
+    drop: bool = False
+    """Whether records that are missing or unlisted contribute nothing."""
+
+    @property
+    def tells_n(self) -> bool:  # type: ignore[override]
+        return not self.drop
 
     @property
     def step(self) -> tuple[float, ...]:
@@ -400,49 +425,61 @@ class Counts(Lattice):
 
     @property
     def note(self) -> str:
+        if self.drop:
+            return "Records that are missing or unlisted are no records."
         return f"Records that are missing or unlisted count as {self.family.other!r}."
 
     def query(self, records: Records) -> list[Sums]:
-        assert self.family.other is not None
-        return records.counts_of_labels(self.family.labels.index(self.family.other))
+        other = self.family.other
+        return records.counts_of_labels(
+            None if self.drop or other is None else self.family.labels.index(other)
+        )
 
     def integers(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:
         return tuple(xp.astype(x == j, "int64") for j in range(len(self.family.labels)))
 
 
-def lattice_for(
-    family: Family, bounds: Bounds | None, missing: float | bool | None = None
-) -> Lattice:
+def lattice_for(family: Family, bounds: Bounds | None, missing: Missing = None) -> Lattice:
     """The lattice of a family within its bounds. `missing` is the value that a missing record
-    stands for.
+    stands for; of sums it is one that counts all records (see `Counted`).
     """
     family.check_bounds(bounds)
     return LATTICES[family.statistic_kind](family, bounds, missing)
 
 
-def _of_counts(family: Family, bounds: Bounds | None, missing: float | bool | None) -> Lattice:
+def _of_counts(family: Family, bounds: Bounds | None, missing: Missing) -> Lattice:
     if isinstance(family, Table):
         from noisewise.mechanism.products import Cells  # a lattice, as all that this module makes
 
         _refuse_missing(family, missing)
         return Cells(family)
+    counted = cast(Categorical, family)
+    if missing == DROP:
+        if counted.other is not None:
+            raise UnsupportedCombination(
+                "with missing='drop' unlisted and missing records are no records; leave other= out."
+            )
+        return Counts(counted, drop=True)
     if missing is not None:
         raise UnsupportedCombination(
-            f"the {family.kind} family takes other= for missing records, not missing=."
+            f"the {family.kind} family takes other= for missing records, or missing='drop'."
         )
-    counted = cast(Categorical, family)
     if counted.other is None:
         raise UnsupportedCombination(
             f"a {family.kind} release needs other=, the category that takes unlisted and missing "
-            "records."
+            "records, or missing='drop', which leaves them out."
         )
     return Counts(counted)
 
 
-def _of_sums(family: Family, bounds: Bounds | None, missing: float | bool | None) -> Lattice:
+def _of_sums(family: Family, bounds: Bounds | None, missing: Missing) -> Lattice:
+    if missing == DROP:
+        missing = None
     if bounds is None:  # the Bernoulli
         if not (missing is None or (isinstance(missing, Real) and missing in (0, 1))):
-            raise UnsupportedCombination(f"missing must be 0 or 1 for the {family.kind} family.")
+            raise UnsupportedCombination(
+                f"missing must be 0, 1 or 'drop' for the {family.kind} family."
+            )
         return Plain(family, 0.0, 1.0, False, float(missing or 0), (1.0,), (0,), (1,))
     redact = bounds.outside == "redact"
     substitute = substitute_for(family, bounds, missing)
@@ -458,14 +495,14 @@ def _of_sums(family: Family, bounds: Bounds | None, missing: float | bool | None
     return Plain(family, float(lower), float(upper), redact, substitute, steps, low, high)
 
 
-def _of_moments(family: Family, bounds: Bounds | None, missing: float | bool | None) -> Lattice:
+def _of_moments(family: Family, bounds: Bounds | None, missing: Missing) -> Lattice:
     from noisewise.mechanism.products import Products
 
     _refuse_missing(family, missing)
     return Products(cast(Moments, family))
 
 
-def _refuse_missing(family: Family, missing: float | bool | None) -> None:
+def _refuse_missing(family: Family, missing: Missing) -> None:
     if missing is not None:
         raise UnsupportedCombination(
             f"a record of the {family.kind} family that misses a column contributes nothing; leave "
@@ -473,7 +510,7 @@ def _refuse_missing(family: Family, missing: float | bool | None) -> None:
         )
 
 
-LATTICES: dict[StatisticKind, Callable[[Family, Bounds | None, float | bool | None], Lattice]] = {
+LATTICES: dict[StatisticKind, Callable[[Family, Bounds | None, Missing], Lattice]] = {
     "sums": _of_sums,
     "counts": _of_counts,
     "moments": _of_moments,

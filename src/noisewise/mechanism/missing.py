@@ -2,10 +2,16 @@
 
 import math
 from numbers import Real
+from typing import Literal
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family
+
+DROP: Literal["drop"] = "drop"
+"""In place of a value: a record without one is no record, and how many have one is released."""
+Missing = float | bool | Literal["drop"] | None
+"""What a missing record stands for; None for what the family takes without a word."""
 
 
 def missing_note(missing: float | None) -> str:
@@ -20,12 +26,14 @@ def substitute_for(family: Family, bounds: Bounds, missing: float | bool | None)
     if bounds.outside == "redact":
         if missing is not None:
             raise UnsupportedCombination(
-                "under redact a missing record contributes 0; leave missing= out, or use "
-                "outside='clamp'."
+                "under redact a missing record contributes 0; leave missing= out, say "
+                "missing='drop', or use outside='clamp'."
             )
         return None
     if missing is not None and not isinstance(missing, Real):
-        raise UnsupportedCombination(f"missing must be a number, got {type(missing).__name__}.")
+        raise UnsupportedCombination(
+            f"missing must be a number or 'drop', got {type(missing).__name__}."
+        )
     value = family.middle_of(bounds) if missing is None else float(missing)
     if family.integer and missing is not None and value != math.floor(value):
         raise UnsupportedCombination(
