@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from noisewise.artifact import Release
+from noisewise.inference.beyond import expected_beyond
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.quantities import FromDraws, Quantity
 from noisewise.inference.solution import Solution
@@ -156,7 +157,8 @@ class Posterior:
     @cached_property
     def certificate(self) -> Certificate:
         """The method, the reason for it, and how wrong the numbers may be."""
-        return replace(self.solution.certificate(), instead_of=self._instead_of)
+        beyond = expected_beyond(self.family, self.solution, self.releases)
+        return replace(self.solution.certificate(), instead_of=self._instead_of, beyond=beyond)
 
     def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
         """theta and the posterior density there, to draw: from the density itself, or from draws,
