@@ -76,6 +76,8 @@ class Certificate:
     """What the method itself warns of."""
     beyond: Beyond | None = None
     """What the family puts beyond the bounds, where a release says least."""
+    missing: str | None = None
+    """What the records without a value count as, where the releases say."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -178,6 +180,8 @@ class Certificate:
             parts.append(f"between {low:.1%} and {high:.1%} of the records counted")
         if self.beyond is not None and self.beyond.largest <= LEANS:
             parts.append(f"of the records it expects {self.beyond.said}")
+        if self.missing is not None:
+            parts.append(self.missing)
         parts.extend(f"WARNING: {warning}" for warning in self.warnings)
         return "; ".join(part.rstrip(".") for part in parts) + "."
 

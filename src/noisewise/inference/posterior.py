@@ -4,7 +4,7 @@ to trust them.
 
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -16,6 +16,7 @@ from noisewise.inference.beyond import expected_beyond
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.quantities import FromDraws, Quantity
 from noisewise.inference.solution import Solution
+from noisewise.mechanism.missing import said_of_missing
 from noisewise.model.arrays import FloatArray
 from noisewise.model.derived import Derived
 from noisewise.model.family import Parametric
@@ -137,7 +138,7 @@ class Posterior:
 
     def summary(self) -> "Summary":
         """One row for each number, the parameters' and then the derived ones: name, mean, sd, and
-        the 5, 50 and 95 % quantiles.
+        the 5, 50 and 95 % quantiles. Printed, it says what missing records count as.
         """
         rows = []
         for parameter, name in enumerate(self.names):
@@ -152,13 +153,22 @@ class Posterior:
             if own is not None:
                 columns = zip(Summary.COLUMNS, map(existing, own.summary()), strict=True)
                 rows.append({"name": name} | dict(columns))
-        return Summary(rows)
+        return Summary(rows, self._missing())
 
     @cached_property
     def certificate(self) -> Certificate:
         """The method, the reason for it, and how wrong the numbers may be."""
-        beyond = expected_beyond(self.family, self.solution, self.releases)
-        return replace(self.solution.certificate(), instead_of=self._instead_of, beyond=beyond)
+        return replace(
+            self.solution.certificate(),
+            instead_of=self._instead_of,
+            beyond=expected_beyond(self.family, self.solution, self.releases),
+            missing=self._missing(),
+        )
+
+    def _missing(self) -> str | None:
+        """What the records without a value count as, of each release that differs in that."""
+        said = [said_of_missing(one.notes, one.family, one.bounds) for one in self.releases]
+        return "; ".join(dict.fromkeys(one for one in said if one is not None)) or None
 
     def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
         """theta and the posterior density there, to draw: from the density itself, or from draws,
@@ -226,9 +236,14 @@ def _figure(value: float | None) -> str:
 
 
 class Summary(list[dict[str, Any]]):
-    """A list of dict whose str() is a table."""
+    """A list of dict whose str() is a table, with a line below it."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("mean", "sd", "5%", "50%", "95%")
+
+    def __init__(self, rows: Iterable[dict[str, Any]] = (), below: str | None = None) -> None:
+        super().__init__(rows)
+        self.below = below
+        """What to know of the table, a clause."""
 
     def __str__(self) -> str:
         header = ["", *self.COLUMNS]
@@ -243,4 +258,6 @@ class Summary(list[dict[str, Any]]):
                 for j, (cell, w) in enumerate(zip(row, widths, strict=True))
             )
             lines.append("  ".join(cells))
+        if self.below is not None:
+            lines.append(f"{self.below}.")
         return "\n".join(lines)
