@@ -4,7 +4,7 @@
 
 from noisewise.artifact.privacy import WHERE, Privacy, person
 from noisewise.artifact.release import NoisyCount, Release, observe
-from noisewise.artifact.wire import load, load_many, parse, rehearse_file
+from noisewise.artifact.wire import checksum, load, load_many, parse, rehearse_file
 from noisewise.mechanism.lattice import Coordinates
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "NoisyCount",
     "Privacy",
     "Release",
+    "checksum",
     "load",
     "load_many",
     "observe",

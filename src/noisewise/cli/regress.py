@@ -11,7 +11,15 @@ from noisewise.cli.numbers import number
 from noisewise.cli.progress import progress
 from noisewise.cli.screen import say
 from noisewise.cli.several import SeveralCommand
-from noisewise.cli.targets import check_targets, csv_text, on_screen, whole, write_table
+from noisewise.cli.targets import (
+    OUT_HELP,
+    check_targets,
+    csv_text,
+    on_screen,
+    whole,
+    write_one,
+    write_table,
+)
 
 if TYPE_CHECKING:
     from noisewise.inference.regress import RegressionPosterior
@@ -52,11 +60,7 @@ def regress(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Where to write the draws (.nc, ArviZ), or of many groups the table (.csv, "
-            ".parquet).",
-            show_default=False,
-        ),
+        typer.Option(help=OUT_HELP, show_default=False),
     ] = None,
     plot: Annotated[
         Path | None,
@@ -157,9 +161,7 @@ def _one(
         for assumption in posterior.certificate.assumptions:
             say(f"assumed: {assumption}.")
     if out is not None:
-        with whole(out) as partial:
-            posterior.to_arviz().to_netcdf(str(partial))
-        say(f"wrote {out}: the draws, ArviZ netCDF", aside=as_json)
+        write_one(posterior, out, as_json)
     if plot is not None:
         with whole(plot) as partial:
             posterior.plot().savefig(partial)

@@ -3,7 +3,6 @@ to trust them.
 """
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -21,6 +20,9 @@ from noisewise.model.arrays import FloatArray
 from noisewise.model.derived import Derived
 from noisewise.model.family import Parametric
 
+CHAINS = 4
+"""As which independent draws are handed on: ArviZ compares chains, and wants four."""
+
 
 class Posterior:
     """The posterior of a family's parameters given a release. Draws are made when first
@@ -36,10 +38,13 @@ class Posterior:
         seed: Callable[[], np.random.SeedSequence],
         instead_of: str | None = None,
         releases: "Sequence[Release]" = (),
+        prior: object = None,
     ) -> None:
         self.family, self.method = family, method
         self.releases = tuple(releases)
         """What it was inferred from."""
+        self.prior = prior
+        """The prior of the parameters; None where a population stands for it."""
         self.solution, self._size = solution, draws
         self._seed, self._instead_of = seed, instead_of
         self._quantities: dict[str, Quantity] = {}
@@ -187,18 +192,25 @@ class Posterior:
         return at, np.asarray(gaussian_kde(draws)(at))
 
     def to_arviz(self) -> Any:
-        """The draws as ArviZ data (an InferenceData, or a DataTree with ArviZ 1.x), one chain."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # 0.23 announces 1.x on import
-            import arviz
+        """The draws as ArviZ data (an InferenceData, or a DataTree with ArviZ 1.x), with where they
+        come from in its attributes: the chains of a method that has chains, thinned to about as
+        many draws; else the independent draws as four chains.
+        """
+        from noisewise.inference.exchange import to_arviz
 
-        posterior = {name: values[None] for name, values in self.draws.items()}
-        major = int(arviz.__version__.split(".")[0])
-        return (
-            arviz.from_dict({"posterior": posterior})
-            if major >= 1
-            else arviz.from_dict(posterior=posterior)
-        )
+        return to_arviz(self)
+
+    def chains(self) -> dict[str, FloatArray]:
+        """Draws of each parameter by chain, (chains, steps) or (chains, steps, k)."""
+        found = self.solution.chains(np.random.default_rng(self._seed()), self._size)
+        if found is not None:
+            return dict(zip(self.names, found, strict=True))
+        chains = min(CHAINS, self._size)
+        held = self._size // chains * chains
+        return {
+            name: values[:held].reshape(chains, -1, *values.shape[1:])
+            for name, values in self.draws.items()
+        }
 
     def plot(self, axes: Any = None) -> Any:
         """A figure of each parameter's density with its 90 % interval; returns the matplotlib
