@@ -13,11 +13,10 @@ from noisewise.cli.screen import say
 from noisewise.cli.targets import (
     OUT_HELP,
     check_targets,
-    csv_text,
     on_screen,
+    show_many,
     whole,
     write_one,
-    write_table,
 )
 
 if TYPE_CHECKING:
@@ -249,11 +248,4 @@ def _many(
         table = infer_many(
             found, prior, n_prior=n_prior, method=method, draws=draws, seed=seed, progress=report
         ).table()
-    if out is not None:
-        with whole(out) as partial:
-            write_table(table, partial)
-        say(f"wrote {out}: {len(table)} rows", aside=as_json)
-    elif as_json:
-        print(json.dumps(table, allow_nan=False))
-    else:
-        say(csv_text(on_screen(table)).removesuffix("\n"))
+    show_many(table, out, as_json)

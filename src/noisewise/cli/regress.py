@@ -14,11 +14,10 @@ from noisewise.cli.several import SeveralCommand
 from noisewise.cli.targets import (
     OUT_HELP,
     check_targets,
-    csv_text,
     on_screen,
+    show_many,
     whole,
     write_one,
-    write_table,
 )
 
 if TYPE_CHECKING:
@@ -103,22 +102,11 @@ def regress(
                 progress=report,
             )
     if many:
-        _many(groups.table(), out, as_json)
+        show_many(groups.table(), out, as_json)
         return
     if len(releases) > 1:
         say(f"{len(releases)} releases of different records, combined.", aside=as_json)
     _one(found, at or [], out, plot, as_json)
-
-
-def _many(table: list[dict[str, Any]], out: Path | None, as_json: bool) -> None:
-    if out is not None:
-        with whole(out) as partial:
-            write_table(table, partial)
-        say(f"wrote {out}: {len(table)} rows", aside=as_json)
-    elif as_json:
-        print(json.dumps(table, allow_nan=False))
-    else:
-        say(csv_text(on_screen(table)).removesuffix("\n"))
 
 
 def _one(

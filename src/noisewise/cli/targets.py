@@ -1,5 +1,6 @@
 """What the analyst's commands write, and show: whole files, and rows on one line each."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +73,18 @@ def write_one(posterior: "Posterior", out: Path, aside: bool) -> None:
             write_table(table, partial)
             said = f"{len(table)} rows"
     say(f"wrote {out}: {said}", aside=aside)
+
+
+def show_many(table: list[dict[str, Any]], out: Path | None, as_json: bool) -> None:
+    """The table of many posteriors, into a file or on the screen."""
+    if out is not None:
+        with whole(out) as partial:
+            write_table(table, partial)
+        say(f"wrote {out}: {len(table)} rows", aside=as_json)
+    elif as_json:
+        print(json.dumps(table, allow_nan=False))
+    else:
+        say(csv_text(on_screen(table)).removesuffix("\n"))
 
 
 def write_table(table: list[dict[str, Any]], path: Path) -> None:
