@@ -75,6 +75,8 @@ def test_nothing_is_said_where_the_release_says_nothing() -> None:
     release = noisewise.observe(
         family=families.Bernoulli(), n=100, statistic=30.0, noise=noise.Laplace(1.0)
     )
+    for notes in ((), ("Something else.",), ("missing\x1b[2J",)):
+        assert said_of_missing(notes, release.family, release.bounds) is None
     posterior = noisewise.infer(release, "weak")
     assert posterior.certificate.missing is None
     assert "value" not in str(posterior.summary())

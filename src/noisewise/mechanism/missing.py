@@ -50,9 +50,10 @@ def substitute_for(family: Family, bounds: Bounds, missing: float | bool | None)
 
 def said_of_missing(notes: Sequence[str], family: Family, bounds: Bounds | None) -> str | None:
     """From a release's notes what a missing record counts as, in the column's units: a clause. None
-    where the notes do not say.
+    where the notes do not say; a note from a file may hold what steers a terminal.
     """
-    note = next((one for one in notes if "missing" in one.lower()), None)
+    told = (one for one in notes if "missing" in one.lower() and one.isprintable())
+    note = next(told, None)
     if note is None:
         return None
     value = _COUNTS_AS.fullmatch(note)
