@@ -71,8 +71,44 @@ def test_infer_writes_draws_figure_and_json(
     assert "<svg" in Path("w.svg").read_text()
     import xarray
 
-    assert xarray.open_dataset("w.nc", group="posterior")["rate"].shape == (1, 50)
+    with xarray.open_dataset("w.nc", group="posterior") as draws:
+        assert draws["rate"].shape == (4, 12)
+        assert draws.attrs["prior"] == "gamma(shape=2, rate=20)"
     assert run(command) == 0  # a second run replaces them
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_one_release_as_a_table_has_the_rows_that_it_has_among_several(
+    folder: Path, capsys: pytest.CaptureFixture[str], ending: str
+) -> None:
+    import duckdb
+
+    assert run(["infer", "wait.release.json", *GAMMA, "--out", f"one.{ending}"]) == 0
+    assert f"wrote one.{ending}: 2 rows" in capsys.readouterr().out
+    assert run(["infer", "wait.release.json", "--each", *GAMMA, "--out", f"many.{ending}"]) == 0
+    one, many = (duckdb.sql(f"FROM '{name}.{ending}'").fetchall() for name in ("one", "many"))
+    assert one == many
+    names = duckdb.sql(f"SELECT dataset, n, name FROM 'one.{ending}'").fetchall()
+    assert names == [("visits", 2000, "rate"), ("visits", 2000, "mean")]
+
+
+def test_releases_that_are_combined_have_what_they_share_in_the_table(folder: Path) -> None:
+    bounds = Bounds(0, 60, outside="clamp")
+    noisewise.observe(
+        family=families.Exponential(),
+        n=500,
+        statistic=6_100.0,
+        noise=noise.Laplace(120.0),
+        bounds=bounds,
+        dataset="others",
+    ).save("other.json")
+    assert run(["infer", "wait.release.json", "other.json", *GAMMA, "--out", "both.csv"]) == 0
+    with open("both.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["dataset"], row["n"], row["name"]) for row in rows] == [
+        ("", "2500", "rate"),
+        ("", "2500", "mean"),
+    ]
 
 
 def test_no_prior_says_which_and_weak_needs_none(

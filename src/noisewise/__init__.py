@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from noisewise.artifact import NoisyCount, Release, load, load_many, observe
+    from noisewise.artifact import NoisyCount, Release, load, load_many, observe, observe_mean
     from noisewise.curator.publish import release
     from noisewise.inference.difference import difference
     from noisewise.inference.infer import infer, infer_many
@@ -36,6 +36,7 @@ _HOMES = {
     "load": "noisewise.artifact",
     "load_many": "noisewise.artifact",
     "observe": "noisewise.artifact",
+    "observe_mean": "noisewise.artifact",
     "pool": "noisewise.inference.pooling.pool",
     "release": "noisewise.curator.publish",
 }
@@ -63,6 +64,7 @@ __all__ = [
     "load_many",
     "noise",
     "observe",
+    "observe_mean",
     "pool",
     "priors",
     "regress",

@@ -159,7 +159,7 @@ def test_what_a_posterior_offers() -> None:
     again = noisewise.infer(oracle.release_of(case), oracle.prior_of(case), draws=500, seed=5)
     assert np.array_equal(again.draws["mean"], posterior.draws["mean"])
     tree = posterior.to_arviz()
-    assert tree["posterior"]["mean"].shape == (1, 500)
+    assert tree["posterior"]["mean"].shape == (4, 125)
     figure = posterior.plot()
     assert [axis.get_xlabel() for axis in figure.axes] == ["mean", "variance", "sd"]
 

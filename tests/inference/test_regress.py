@@ -1,5 +1,6 @@
 """Regressions and joint posteriors from noisy moments: references, limits, batches, refusals."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -380,9 +381,14 @@ def test_the_command_line_shows_the_table(tmp_path: Path, capsys, rng) -> None:
     assert "ward: compared with p" in shown
     assert "at a=5 ward=q the mean y is" in shown
     assert (tmp_path / "c.svg").read_text().startswith("<?xml")
-    assert run([*command, "--json", "--draws", "500", "--prior", "linear(sd=2)"]) == 0
+    target = ["--out", str(tmp_path / "r.csv")]
+    assert run([*command, "--json", "--draws", "500", "--prior", "linear(sd=2)", *target]) == 0
     content = json.loads(capsys.readouterr().out)
     assert [row["name"] for row in content["table"]][-2:] == ["sigma", "r2"]
+    with open(tmp_path / "r.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["name"] for row in rows] == [row["name"] for row in content["table"]]
+    assert {row["n"] for row in rows} == {str(len(y))}
     assert run(["regress", str(tmp_path / "r.json"), "--outcome", "ward"]) == 2
     assert "--table" in capsys.readouterr().err
 

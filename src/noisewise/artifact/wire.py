@@ -39,10 +39,20 @@ anyway.
 
 def to_json(release: Release, indent: int | None) -> str:
     """The release as JSON text, with its checksum."""
-    # tuples become lists, as a reader will see them
-    content = json.loads(json.dumps(_content(release), allow_nan=False))
+    content = _as_read(release)
     content["sha256"] = digest(content)
     return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def checksum(release: Release) -> str:
+    """That of the file that the release is written to."""
+    return digest(_as_read(release))
+
+
+def _as_read(release: Release) -> dict[str, Any]:
+    """The fields as a reader will see them: tuples become lists."""
+    content: dict[str, Any] = json.loads(json.dumps(_content(release), allow_nan=False))
+    return content
 
 
 def _content(release: Release) -> dict[str, Any]:

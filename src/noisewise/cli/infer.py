@@ -10,7 +10,14 @@ from typer.core import TyperCommand
 
 from noisewise.cli.progress import progress
 from noisewise.cli.screen import say
-from noisewise.cli.targets import check_targets, csv_text, on_screen, whole, write_table
+from noisewise.cli.targets import (
+    OUT_HELP,
+    check_targets,
+    on_screen,
+    show_many,
+    whole,
+    write_one,
+)
 
 if TYPE_CHECKING:
     from noisewise.artifact import Release
@@ -51,7 +58,7 @@ def infer(
         ),
     ] = None,
     method: Annotated[str, typer.Option(help="Which method.")] = "auto",
-    draws: Annotated[int, typer.Option(help="How many draws --out holds.")] = 4000,
+    draws: Annotated[int, typer.Option(help="How many draws --out x.nc holds, about.")] = 4000,
     seed: Annotated[
         int | None, typer.Option(help="Makes the draws repeatable.", show_default=False)
     ] = None,
@@ -59,11 +66,7 @@ def infer(
     chains: Annotated[int, typer.Option(help="For gibbs: how many chains.")] = 8,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Where to write the draws (.nc, ArviZ), or of many groups the table (.csv, "
-            ".parquet).",
-            show_default=False,
-        ),
+        typer.Option(help=OUT_HELP, show_default=False),
     ] = None,
     plot: Annotated[
         Path | None,
@@ -180,9 +183,7 @@ def _one(
     else:
         _print(posterior, prior)
     if out is not None:
-        with whole(out) as partial:
-            posterior.to_arviz().to_netcdf(str(partial))
-        say(f"wrote {out}: {draws} draws, ArviZ netCDF", aside=as_json)
+        write_one(posterior, out, as_json)
     if plot is not None:
         with whole(plot) as partial:
             posterior.plot().savefig(partial)
@@ -247,11 +248,4 @@ def _many(
         table = infer_many(
             found, prior, n_prior=n_prior, method=method, draws=draws, seed=seed, progress=report
         ).table()
-    if out is not None:
-        with whole(out) as partial:
-            write_table(table, partial)
-        say(f"wrote {out}: {len(table)} rows", aside=as_json)
-    elif as_json:
-        print(json.dumps(table, allow_nan=False))
-    else:
-        say(csv_text(on_screen(table)).removesuffix("\n"))
+    show_many(table, out, as_json)

@@ -11,7 +11,14 @@ from noisewise.cli.numbers import number
 from noisewise.cli.progress import progress
 from noisewise.cli.screen import say
 from noisewise.cli.several import SeveralCommand
-from noisewise.cli.targets import check_targets, csv_text, on_screen, whole, write_table
+from noisewise.cli.targets import (
+    OUT_HELP,
+    check_targets,
+    on_screen,
+    show_many,
+    whole,
+    write_one,
+)
 
 if TYPE_CHECKING:
     from noisewise.inference.regress import RegressionPosterior
@@ -52,11 +59,7 @@ def regress(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Where to write the draws (.nc, ArviZ), or of many groups the table (.csv, "
-            ".parquet).",
-            show_default=False,
-        ),
+        typer.Option(help=OUT_HELP, show_default=False),
     ] = None,
     plot: Annotated[
         Path | None,
@@ -99,22 +102,11 @@ def regress(
                 progress=report,
             )
     if many:
-        _many(groups.table(), out, as_json)
+        show_many(groups.table(), out, as_json)
         return
     if len(releases) > 1:
         say(f"{len(releases)} releases of different records, combined.", aside=as_json)
     _one(found, at or [], out, plot, as_json)
-
-
-def _many(table: list[dict[str, Any]], out: Path | None, as_json: bool) -> None:
-    if out is not None:
-        with whole(out) as partial:
-            write_table(table, partial)
-        say(f"wrote {out}: {len(table)} rows", aside=as_json)
-    elif as_json:
-        print(json.dumps(table, allow_nan=False))
-    else:
-        say(csv_text(on_screen(table)).removesuffix("\n"))
 
 
 def _one(
@@ -157,9 +149,7 @@ def _one(
         for assumption in posterior.certificate.assumptions:
             say(f"assumed: {assumption}.")
     if out is not None:
-        with whole(out) as partial:
-            posterior.to_arviz().to_netcdf(str(partial))
-        say(f"wrote {out}: the draws, ArviZ netCDF", aside=as_json)
+        write_one(posterior, out, as_json)
     if plot is not None:
         with whole(plot) as partial:
             posterior.plot().savefig(partial)

@@ -1,20 +1,31 @@
 """What the analyst's commands write, and show: whole files, and rows on one line each."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from noisewise.cli.screen import shown
+from noisewise.cli.screen import say, shown
+
+if TYPE_CHECKING:
+    from noisewise.inference.posterior import Posterior
+
+TABLES = (".csv", ".parquet")
+"""The endings of a file that holds a table."""
+DRAWS = ".nc"
+"""That of a file that holds draws, for ArviZ."""
+OUT_HELP = "Where to write the table (.csv, .parquet) or, of one posterior, the draws (.nc, ArviZ)."
+"""The help of --out, here and for a regression."""
 
 
 def check_targets(out: Path | None, plot: Path | None, many: bool) -> None:
     """Refuse before a long run what could not be written after it."""
     from noisewise.files import check_folder
 
-    kinds = (".csv", ".parquet") if many else (".nc",)
+    kinds = TABLES if many else (*TABLES, DRAWS)
     if out is not None and out.suffix not in kinds:
         raise typer.BadParameter(f"--out {out} must end in {' or '.join(kinds)}.")
     if plot is not None and many:
@@ -45,6 +56,35 @@ def on_screen(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         {key: shown(value) if isinstance(value, str) else value for key, value in row.items()}
         for row in rows
     ]
+
+
+def write_one(posterior: "Posterior", out: Path, aside: bool) -> None:
+    """The draws of one posterior, or its rows of the table of many, by the file's ending."""
+    from noisewise.inference.posteriors import Posteriors
+
+    with whole(out) as partial:
+        if out.suffix == DRAWS:
+            data = posterior.to_arviz()
+            data.to_netcdf(str(partial))
+            sizes = data["posterior"].sizes
+            said = f"{sizes['chain']} chains of {sizes['draw']} draws, ArviZ netCDF"
+        else:
+            table = Posteriors([posterior]).table()
+            write_table(table, partial)
+            said = f"{len(table)} rows"
+    say(f"wrote {out}: {said}", aside=aside)
+
+
+def show_many(table: list[dict[str, Any]], out: Path | None, as_json: bool) -> None:
+    """The table of many posteriors, into a file or on the screen."""
+    if out is not None:
+        with whole(out) as partial:
+            write_table(table, partial)
+        say(f"wrote {out}: {len(table)} rows", aside=as_json)
+    elif as_json:
+        print(json.dumps(table, allow_nan=False))
+    else:
+        say(csv_text(on_screen(table)).removesuffix("\n"))
 
 
 def write_table(table: list[dict[str, Any]], path: Path) -> None:

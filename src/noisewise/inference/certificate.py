@@ -11,6 +11,33 @@ runs.
 """
 LONG_TIME = 100.0
 """Steps between independent draws of a chain, beyond which 5000 steps tell little."""
+LEANS = 0.05
+"""Where the posterior expects more of the records beyond a bound, the family's shape there matters.
+"""
+HARDLY = 0.001
+"""A smaller share of the records is not worth a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """The shares of records that a posterior expects below the lower bound and above the upper."""
+
+    lower: float
+    upper: float
+    below: float
+    above: float
+
+    @property
+    def largest(self) -> float:
+        """The share beyond either bound."""
+        return max(self.below, self.above)
+
+    @property
+    def said(self) -> str:
+        """In words."""
+        sides = (self.below, f"below {self.lower:g}"), (self.above, f"above {self.upper:g}")
+        known = [f"{share:.1%} {where}" for share, where in sides if share > HARDLY]
+        return " and ".join(known) or "hardly any beyond the bounds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +74,22 @@ class Certificate:
     """5 and 95 % quantiles of the share of records that counted, where not all need to."""
     cautions: tuple[str, ...] = ()
     """What the method itself warns of."""
+    beyond: Beyond | None = None
+    """What the family puts beyond the bounds, where a release says least."""
+    missing: str | None = None
+    """What the records without a value count as, where the releases say."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a careful reader must know before using the posterior."""
         found = list(self.cautions)
+        if self.beyond is not None and self.beyond.largest > LEANS:
+            found.append(
+                f"of the records it expects {self.beyond.said}, beyond the bounds: the answer "
+                "leans on the family's shape there, of which the release says next to nothing. A "
+                "release with families.Moments gives the mean of the bounded records whatever "
+                "their shape; wider bounds or another family may serve too."
+            )
         if self.predictive_tail is not None and not self.predictive_tail >= UNLIKELY:
             found.append(
                 "the release and the model disagree: under the prior a statistic this far out has "
@@ -140,6 +178,10 @@ class Certificate:
         if self.records_kept is not None:
             low, high = self.records_kept
             parts.append(f"between {low:.1%} and {high:.1%} of the records counted")
+        if self.beyond is not None and self.beyond.largest <= LEANS:
+            parts.append(f"of the records it expects {self.beyond.said}")
+        if self.missing is not None:
+            parts.append(self.missing)
         parts.extend(f"WARNING: {warning}" for warning in self.warnings)
         return "; ".join(part.rstrip(".") for part in parts) + "."
 

@@ -1,5 +1,6 @@
 """Posteriors that are known by the draws of several chains."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -36,3 +37,18 @@ class Chains(Solution):
             rows = rng.integers(total, size=size)
         chosen = [self._of(j)[rows] for j in range(len(self.values))]
         return [values[:, 0] if values.shape[1] == 1 else values for values in chosen]
+
+    def chains(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
+        chosen = [along(values, size) for values in self.values]
+        return [values[:, :, 0] if values.shape[2] == 1 else values for values in chosen]
+
+
+def along(values: FloatArray, size: int) -> FloatArray:
+    """Up to `size` of (steps, chains, k) at even distances, (chains, steps, k): no more chains than
+    steps, since diagnostics look along a chain.
+    """
+    steps, chains = values.shape[:2]
+    beside = min(chains, steps, max(1, math.isqrt(size)))
+    kept = min(steps, max(1, size // beside))
+    rows, columns = np.arange(kept) * steps // kept, np.arange(beside) * chains // beside
+    return np.asarray(values[rows][:, columns].swapaxes(0, 1))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def infer(
         )
     seeds = partial(streams.of, 0)
     kind = _kind_of(problem.family)
-    return kind(problem.family, solution, name, draws, seeds, solver.why.get(0), releases)
+    return kind(problem.family, solution, name, draws, seeds, solver.why.get(0), releases, own)
 
 
 def _kind_of(family: Family) -> type[Posterior]:
@@ -137,9 +137,9 @@ def infer_many(
                 solved = [("none", Unsolved(family, str(refusal).rstrip(".")))] * len(chosen)
             for g, (i, (name, solution)) in enumerate(zip(chosen, solved, strict=True)):
                 seeds = partial(streams.of, i)
-                kind = _kind_of(family)
+                kind, own = _kind_of(family), own_priors[0 if len(priors) == 1 else g]
                 why, whose = solver.why.get(g), (releases[i],)
-                out[i] = kind(family, solution, name, draws, seeds, why, whose)
+                out[i] = kind(family, solution, name, draws, seeds, why, whose, own)
             done += len(chosen)
             if progress is not None:
                 progress(done / len(releases))
@@ -147,7 +147,7 @@ def infer_many(
     # no release allows what was asked for
     if refusals and all(p.method == "none" for p in found):
         raise refusals[0]
-    return Posteriors(found, releases)
+    return Posteriors(found)
 
 
 def prior_of(release: Release, prior: str) -> Any:
@@ -203,12 +203,14 @@ def _infer_moments(
                 progress((done + share * size) / len(groups))
 
         own = [groups[i] for i in members]
+        family = cast(Moments, own[0][0].family)
+        held = joint.prior_for(prior, family)
         found = joint.solutions(own, prior, draws, streams.at(members), tick)
         for i, solution in zip(members, found, strict=True):
             seeds = partial(streams.of, i)
             group = groups[i]
-            out[i] = Posterior(group[0].family, solution, solve.NAME, draws, seeds, releases=group)
-    return Posteriors([out[i] for i in range(len(groups))], [group[0] for group in groups])
+            out[i] = Posterior(family, solution, solve.NAME, draws, seeds, None, group, held)
+    return Posteriors([out[i] for i in range(len(groups))])
 
 
 def _priors(

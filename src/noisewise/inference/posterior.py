@@ -3,8 +3,7 @@ to trust them.
 """
 
 import math
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,12 +11,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from noisewise.artifact import Release
+from noisewise.inference.beyond import expected_beyond
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.quantities import FromDraws, Quantity
 from noisewise.inference.solution import Solution
+from noisewise.mechanism.missing import said_of_missing
 from noisewise.model.arrays import FloatArray
 from noisewise.model.derived import Derived
 from noisewise.model.family import Parametric
+
+CHAINS = 4
+"""As which independent draws are handed on: ArviZ compares chains, and wants four."""
 
 
 class Posterior:
@@ -34,10 +38,13 @@ class Posterior:
         seed: Callable[[], np.random.SeedSequence],
         instead_of: str | None = None,
         releases: "Sequence[Release]" = (),
+        prior: object = None,
     ) -> None:
         self.family, self.method = family, method
         self.releases = tuple(releases)
         """What it was inferred from."""
+        self.prior = prior
+        """The prior of the parameters; None where a population stands for it."""
         self.solution, self._size = solution, draws
         self._seed, self._instead_of = seed, instead_of
         self._quantities: dict[str, Quantity] = {}
@@ -136,7 +143,7 @@ class Posterior:
 
     def summary(self) -> "Summary":
         """One row for each number, the parameters' and then the derived ones: name, mean, sd, and
-        the 5, 50 and 95 % quantiles.
+        the 5, 50 and 95 % quantiles. Printed, it says what missing records count as.
         """
         rows = []
         for parameter, name in enumerate(self.names):
@@ -151,12 +158,22 @@ class Posterior:
             if own is not None:
                 columns = zip(Summary.COLUMNS, map(existing, own.summary()), strict=True)
                 rows.append({"name": name} | dict(columns))
-        return Summary(rows)
+        return Summary(rows, self._missing())
 
     @cached_property
     def certificate(self) -> Certificate:
         """The method, the reason for it, and how wrong the numbers may be."""
-        return replace(self.solution.certificate(), instead_of=self._instead_of)
+        return replace(
+            self.solution.certificate(),
+            instead_of=self._instead_of,
+            beyond=expected_beyond(self.family, self.solution, self.releases),
+            missing=self._missing(),
+        )
+
+    def _missing(self) -> str | None:
+        """What the records without a value count as, of each release that differs in that."""
+        said = [said_of_missing(one.notes, one.family, one.bounds) for one in self.releases]
+        return "; ".join(dict.fromkeys(one for one in said if one is not None)) or None
 
     def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
         """theta and the posterior density there, to draw: from the density itself, or from draws,
@@ -175,18 +192,25 @@ class Posterior:
         return at, np.asarray(gaussian_kde(draws)(at))
 
     def to_arviz(self) -> Any:
-        """The draws as ArviZ data (an InferenceData, or a DataTree with ArviZ 1.x), one chain."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # 0.23 announces 1.x on import
-            import arviz
+        """The draws as ArviZ data (an InferenceData, or a DataTree with ArviZ 1.x), with where they
+        come from in its attributes: the chains of a method that has chains, thinned to about as
+        many draws; else the independent draws as four chains.
+        """
+        from noisewise.inference.exchange import to_arviz
 
-        posterior = {name: values[None] for name, values in self.draws.items()}
-        major = int(arviz.__version__.split(".")[0])
-        return (
-            arviz.from_dict({"posterior": posterior})
-            if major >= 1
-            else arviz.from_dict(posterior=posterior)
-        )
+        return to_arviz(self)
+
+    def chains(self) -> dict[str, FloatArray]:
+        """Draws of each parameter by chain, (chains, steps) or (chains, steps, k)."""
+        found = self.solution.chains(np.random.default_rng(self._seed()), self._size)
+        if found is not None:
+            return dict(zip(self.names, found, strict=True))
+        chains = min(CHAINS, self._size)
+        held = self._size // chains * chains
+        return {
+            name: values[:held].reshape(chains, -1, *values.shape[1:])
+            for name, values in self.draws.items()
+        }
 
     def plot(self, axes: Any = None) -> Any:
         """A figure of each parameter's density with its 90 % interval; returns the matplotlib
@@ -224,9 +248,14 @@ def _figure(value: float | None) -> str:
 
 
 class Summary(list[dict[str, Any]]):
-    """A list of dict whose str() is a table."""
+    """A list of dict whose str() is a table, with a line below it."""
 
     COLUMNS: ClassVar[tuple[str, ...]] = ("mean", "sd", "5%", "50%", "95%")
+
+    def __init__(self, rows: Iterable[dict[str, Any]] = (), below: str | None = None) -> None:
+        super().__init__(rows)
+        self.below = below
+        """What to know of the table, a clause."""
 
     def __str__(self) -> str:
         header = ["", *self.COLUMNS]
@@ -241,4 +270,6 @@ class Summary(list[dict[str, Any]]):
                 for j, (cell, w) in enumerate(zip(row, widths, strict=True))
             )
             lines.append("  ".join(cells))
+        if self.below is not None:
+            lines.append(f"{self.below}.")
         return "\n".join(lines)

@@ -14,8 +14,8 @@ from noisewise.model.arrays import FloatArray
 class Posteriors(Sequence[Posterior]):
     """Posteriors in the order of their releases."""
 
-    def __init__(self, posteriors: Sequence[Posterior], releases: Sequence[Release]) -> None:
-        self._posteriors, self._releases = posteriors, releases
+    def __init__(self, posteriors: Sequence[Posterior]) -> None:
+        self._posteriors = posteriors
 
     @overload
     def __getitem__(self, index: int) -> Posterior: ...
@@ -23,7 +23,7 @@ class Posteriors(Sequence[Posterior]):
     def __getitem__(self, index: slice) -> "Posteriors": ...
     def __getitem__(self, index: int | slice) -> "Posterior | Posteriors":
         if isinstance(index, slice):
-            return Posteriors(self._posteriors[index], self._releases[index])
+            return Posteriors(self._posteriors[index])
         return self._posteriors[index]
 
     def __len__(self) -> int:
@@ -65,21 +65,14 @@ class Posteriors(Sequence[Posterior]):
         return {name: np.stack([one[name] for one in drawn]) for name in self._posteriors[0].names}
 
     def table(self) -> list[dict[str, Any]]:
-        """One row for each number of each release: dataset, column, description, n, name, mean, sd,
-        5, 50 and 95 %, method.
+        """One row for each number of each posterior: dataset, column, description, n, name, mean,
+        sd, 5, 50 and 95 %, method. Of releases that were combined, what they share, and their n
+        together.
         """
         figures = self._figures()
         rows: list[dict[str, Any]] = []
-        pairs = zip(self._posteriors, self._releases, strict=True)
-        for index, (posterior, release) in enumerate(pairs):
-            about = {
-                "release": index,
-                "dataset": release.dataset,
-                "column": release.column,
-                "group": None if release.group is None else release.group[1],
-                "description": release.description,
-                "n": release.n,
-            }
+        for index, posterior in enumerate(self._posteriors):
+            about = {"release": index} | _about(posterior.releases)
             held = figures.get(index) or [dict(row) for row in posterior.summary()]
             rows.extend(about | row | {"method": posterior.method} for row in held)
         return rows
@@ -127,3 +120,24 @@ class Posteriors(Sequence[Posterior]):
         if len(marginals) < len(names):
             return [], ()
         return [one.summary.tolist() for one in marginals], names
+
+
+def _about(releases: Sequence[Release]) -> dict[str, Any]:
+    """What the releases of one posterior have in common, None where they differ, and how many
+    records they have, None where that is not public.
+    """
+    every = [
+        {
+            "dataset": one.dataset,
+            "column": one.column,
+            "group": None if one.group is None else one.group[1],
+            "description": one.description,
+        }
+        for one in releases
+    ]
+    shared = {
+        key: value if all(one[key] == value for one in every) else None
+        for key, value in every[0].items()
+    }
+    sizes = [one.n for one in releases if one.n is not None]
+    return shared | {"n": sum(sizes) if len(sizes) == len(releases) else None}

@@ -240,9 +240,9 @@ def _regressions(
         for i, solution in zip(members, solutions, strict=True):
             seeds = partial(streams.of, i)
             out[i] = RegressionPosterior(
-                models[i], solution, solve.NAME, draws, seeds, releases=groups[i]
+                models[i], solution, solve.NAME, draws, seeds, None, groups[i], chosen
             )
-    return Regressions([out[i] for i in range(len(groups))], [group[0] for group in groups])
+    return Regressions([out[i] for i in range(len(groups))])
 
 
 def _refusal(releases: Sequence[Release], model: LinearModel) -> str | None:

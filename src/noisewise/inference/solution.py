@@ -60,6 +60,12 @@ class Solution(ABC):
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         """For each parameter (size,) or (size, k) draws, joint over parameters."""
 
+    def chains(self, rng: np.random.Generator, size: int) -> list[FloatArray] | None:
+        """Up to `size` draws of each parameter as its chains have them, (chains, steps) or
+        (chains, steps, k), at even distances; None where draws are independent.
+        """
+        return None
+
     @abstractmethod
     def certificate(self) -> Certificate:
         """How far to trust it."""

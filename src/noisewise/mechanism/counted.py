@@ -9,7 +9,7 @@ from noisewise.mechanism.lattice import Coordinates, Lattice, Plain, Stage
 from noisewise.mechanism.sensitivity import Sensitivity, Size
 from noisewise.model.arrays import FloatArray, Namespace
 
-DROPPED = "A record without a value is no record; the count is of those that have one."
+DROPPED = "Missing records are no records; the count is of those that have a value."
 """What becomes of missing records, for whoever reads the release."""
 
 

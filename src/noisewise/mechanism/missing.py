@@ -1,6 +1,8 @@
 """The value that a missing record stands for."""
 
 import math
+import re
+from collections.abc import Sequence
 from numbers import Real
 from typing import Literal
 
@@ -12,6 +14,8 @@ DROP: Literal["drop"] = "drop"
 """In place of a value: a record without one is no record, and how many have one is released."""
 Missing = float | bool | Literal["drop"] | None
 """What a missing record stands for; None for what the family takes without a word."""
+_COUNTS_AS = re.compile(r"Missing records are treated as records with the value (\S+)\.")
+"""The note of a release in which a missing record counts as a number."""
 
 
 def missing_note(missing: float | None) -> str:
@@ -49,3 +53,29 @@ def substitute_for(family: Family, bounds: Bounds, missing: float | bool | None)
         if family.integer
         else value
     )
+
+
+def said_of_missing(notes: Sequence[str], family: Family, bounds: Bounds | None) -> str | None:
+    """From a release's notes what a missing record counts as, in the column's units: a clause. None
+    where the notes do not say; a note from a file may hold what steers a terminal.
+    """
+    told = (one for one in notes if "missing" in one.lower() and one.isprintable())
+    note = next(told, None)
+    if note is None:
+        return None
+    value = _COUNTS_AS.fullmatch(note)
+    if value is None:
+        return note[0].lower() + note[1:].rstrip(".")
+    return f"records without a value count as {value[1]}{_which(value[1], family, bounds)}"
+
+
+def _which(value: str, family: Family, bounds: Bounds | None) -> str:
+    """Whether that is the value halfway between the bounds."""
+    usual = None if bounds is None else substitute_for(family, bounds, None)
+    if bounds is None or usual is None or value != f"{usual:g}":
+        return ""
+    middle = family.middle_of(bounds)
+    if middle != bounds.middle:
+        return ", the middle of the bounds on the family's own scale"
+    rounded = ", rounded down" if family.integer and middle != math.floor(middle) else ""
+    return f", the middle of the bounds{rounded}"

@@ -260,6 +260,18 @@ def _above(family: Family, bounds: Bounds) -> tuple[tuple[float, float] | None, 
     return (tail if tail[1] > edge else None), family.statistics(edge)
 
 
+def shares_beyond(family: Family, theta: FloatArray, bounds: Bounds) -> FloatArray:
+    """P(x below the bounds) and P(x above them), (batch, 2); 0 where the family has no values."""
+    (below, _), (above, _) = _below(family, bounds), _above(family, bounds)
+    out = np.zeros((len(theta), 2))
+    if below is not None:
+        out[:, 0] = family.cdf(np.array([below[1]]), theta)[:, 0]
+    if above is not None:
+        last = above[0] - 1 if family.integer else above[0]
+        out[:, 1] = 1 - family.cdf(np.array([last]), theta)[:, 0]
+    return out
+
+
 def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
     return a[:, :, None] * b[:, None, :]
 

@@ -5,8 +5,11 @@ lognorm(s=1, scale=0.1)`. Nothing is executed.
 import ast
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from inspect import signature
 from typing import TypeVar
+
+import numpy as np
 
 from noisewise.errors import NoisewiseError
 from noisewise.model import column_priors, families, priors
@@ -40,6 +43,15 @@ def column_prior(text: str) -> column_priors.Linear | column_priors.NormalInvers
         str, Callable[..., column_priors.Linear | column_priors.NormalInverseWishart]
     ] = column_priors.REGISTRY
     return _call(text, registry, "prior", "linear(sd=1, shape=1, scale=0.25)")
+
+
+def text_of(prior: object) -> str:
+    """A prior as it is typed: what reads texts makes an equal one of it."""
+    if not is_dataclass(prior):
+        return str(prior)
+    held = {one.name: np.asarray(getattr(prior, one.name)).tolist() for one in fields(prior)}
+    settings = ", ".join(f"{name}={value!r}" for name, value in held.items())
+    return f"{getattr(prior, 'kind', type(prior).__name__)}({settings})"
 
 
 def _independent(text: str) -> priors.Independent:

@@ -90,7 +90,7 @@ def pool(
         draws,
         partial(streams.of, len(releases)),
     )
-    return Pooled(whole, Posteriors(posteriors, releases), releases, shared, draws, against)
+    return Pooled(whole, Posteriors(posteriors), releases, shared, draws, against)
 
 
 def _check(releases: list[Release], draws: int) -> None:

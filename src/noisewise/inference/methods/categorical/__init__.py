@@ -7,6 +7,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from noisewise.inference.certificate import Certificate
+from noisewise.inference.chains import along
 from noisewise.inference.methods.base import Method, Request
 from noisewise.inference.methods.categorical import chain as chains
 from noisewise.inference.methods.categorical import convolution
@@ -138,6 +139,14 @@ class Sampled(_OfCounts):
 
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         return [chains.draw(self.chain.counts, self.concentration, size, rng)]
+
+    def chains(self, rng: np.random.Generator, size: int) -> list[FloatArray] | None:
+        if self.chain.counts.shape[0] < 2:
+            return None
+        counts = along(self.chain.counts, size)
+        flat = counts.reshape(-1, counts.shape[2])
+        drawn = Dirichlet(self.concentration + flat).draw(rng, len(flat))
+        return [drawn.reshape(counts.shape)]
 
     def certificate(self) -> Certificate:
         chain = self.chain
