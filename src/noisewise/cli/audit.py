@@ -7,7 +7,7 @@ import typer
 from noisewise.cli.columns import MOMENTS_HELP, TABLE_HELP, asked_family
 from noisewise.cli.numbers import pair, whole
 from noisewise.cli.progress import progress
-from noisewise.cli.release import FAMILY_HELP, _bounds
+from noisewise.cli.release import FAMILY_HELP, _bounds, asked_missing
 from noisewise.cli.screen import say
 
 
@@ -52,6 +52,9 @@ def audit(
     rho: Annotated[
         str | None, typer.Option(help="The declared cost in zCDP.", show_default=False)
     ] = None,
+    missing: Annotated[
+        str | None, typer.Option(help="A missing record's value, or drop.", show_default=False)
+    ] = None,
     neighbours: Annotated[str, typer.Option(help="replace_one or add_remove.")] = "replace_one",
     records_per_person: Annotated[
         str, typer.Option(help="How many records one person may own.")
@@ -92,6 +95,7 @@ def audit(
             epsilon=epsilon,
             delta=delta,
             rho=rho,
+            missing=asked_missing(missing),
             neighbours=neighbours,
             records_per_person=whole(records_per_person, "--records-per-person"),
             sizes=sizes,

@@ -207,7 +207,7 @@ def release(
         ledger=ledger,
         dataset=dataset,
         bounds=chosen,
-        missing=_missing(missing),
+        missing=asked_missing(missing),
         person=person,
         records_per_person=whole(records_per_person, "--records-per-person"),
         neighbours=neighbours,
@@ -236,7 +236,8 @@ def release(
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
-def _missing(given: str | None) -> "Missing":
+def asked_missing(given: str | None) -> "Missing":
+    """What a missing record stands for."""
     if given is None:
         return None
     return "drop" if given == "drop" else number(given, "--missing")

@@ -25,6 +25,7 @@ from noisewise.curator.neighbours import (
     statistics,
 )
 from noisewise.curator.settings import Amount, Settings
+from noisewise.mechanism.missing import Missing
 from noisewise.mechanism.privacy import Cost
 from noisewise.model.arrays import FloatArray
 from noisewise.model.bounds import Bounds, PrivateBounds
@@ -72,6 +73,7 @@ def audit(
     epsilon: Amount | None = None,
     delta: Amount | None = None,
     rho: Amount | None = None,
+    missing: Missing = None,
     neighbours: str = "replace_one",
     records_per_person: int = 1,
     sizes: str | None = None,
@@ -97,6 +99,7 @@ def audit(
         delta=delta,
         rho=rho,
         bounds=bounds,
+        missing=missing,
         records_per_person=records_per_person,
         neighbours=neighbours,
         by=by,
