@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from noisewise.model import families, priors
     from noisewise.model.bounds import Bounds, PrivateBounds
     from noisewise.model.columns import Bins
+    from noisewise.study.planning import Plan, plan
 
 _HOMES = {
     "Bins": "noisewise.model.columns",
     "Bounds": "noisewise.model.bounds",
     "Likelihood": "noisewise.inference.likelihood_of",
     "NoisyCount": "noisewise.artifact",
+    "Plan": "noisewise.study.planning",
     "Pooled": "noisewise.inference.pooling.pooled",
     "Posterior": "noisewise.inference.posterior",
     "PrivateBounds": "noisewise.model.bounds",
@@ -36,6 +38,7 @@ _HOMES = {
     "load": "noisewise.artifact",
     "load_many": "noisewise.artifact",
     "observe": "noisewise.artifact",
+    "plan": "noisewise.study.planning",
     "pool": "noisewise.inference.pooling.pool",
     "release": "noisewise.curator.publish",
 }
@@ -50,6 +53,7 @@ __all__ = [
     "Bounds",
     "Likelihood",
     "NoisyCount",
+    "Plan",
     "Pooled",
     "Posterior",
     "PrivateBounds",
@@ -63,6 +67,7 @@ __all__ = [
     "load_many",
     "noise",
     "observe",
+    "plan",
     "pool",
     "priors",
     "regress",

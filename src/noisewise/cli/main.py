@@ -10,6 +10,7 @@ from typer.exceptions import TyperException
 from noisewise.cli.audit import audit
 from noisewise.cli.infer import InferCommand, infer
 from noisewise.cli.ledger import app as ledger_app
+from noisewise.cli.plan import PlanCommand, plan
 from noisewise.cli.pool import pool
 from noisewise.cli.regress import RegressCommand, regress
 from noisewise.cli.release import ReleaseCommand, release
@@ -28,6 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(ledger_app, name="ledger")
+app.command(cls=PlanCommand)(plan)
 app.command(cls=ReleaseCommand)(release)
 app.command(cls=InferCommand)(infer)
 app.command()(pool)
