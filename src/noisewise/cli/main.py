@@ -14,6 +14,7 @@ from noisewise.cli.plan import PlanCommand, plan
 from noisewise.cli.pool import pool
 from noisewise.cli.regress import RegressCommand, regress
 from noisewise.cli.release import ReleaseCommand, release
+from noisewise.cli.report import ReportCommand, report
 from noisewise.cli.screen import say
 from noisewise.cli.study import StudyCommand, calibrate, compare, reproduce
 from noisewise.errors import UnsavedRelease
@@ -34,6 +35,7 @@ app.command(cls=ReleaseCommand)(release)
 app.command(cls=InferCommand)(infer)
 app.command()(pool)
 app.command(cls=RegressCommand)(regress)
+app.command(cls=ReportCommand)(report)
 app.command(cls=ReleaseCommand)(audit)
 for study in (calibrate, compare):
     app.command(cls=StudyCommand)(study)

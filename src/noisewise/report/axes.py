@@ -29,7 +29,7 @@ def readable(axis: Any, low: float, high: float, label: str, which: str = "x") -
     scale = 10.0**-power
     line = axis.xaxis if which == "x" else axis.yaxis
     line.set_major_formatter(lambda value, _: f"{value * scale:.6g}".replace("-", "\N{MINUS SIGN}"))
-    said = f"{label}, in {WORDS[power]}" if power else label
+    said = plain(f"{label}, in {WORDS[power]}" if power else label)
     (axis.set_xlabel if which == "x" else axis.set_ylabel)(said)
 
 
@@ -40,3 +40,8 @@ def no_density_axis(axis: Any, label: str = "") -> None:
     axis.spines[["top", "right", "left"]].set_visible(False)
     if label:
         axis.set_ylabel(label)
+
+
+def plain(text: str) -> str:
+    """A text that a figure shows as it is: a dollar sign would start a formula."""
+    return text.replace("$", r"\$")

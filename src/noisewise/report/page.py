@@ -23,9 +23,12 @@ p, ul, dl { max-width: 46rem; } .lead { font-size: 1.15rem; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.88rem; }
 th, td { border-bottom: 1px solid var(--line); padding: 0.3rem 0.7rem; text-align: right;
   vertical-align: top; }
+td:first-child, th:first-child { white-space: nowrap; }
 th { background: var(--wash); font-weight: 600; } td.text, th.text { text-align: left; }
 tr.bad td { background: var(--bad); } .scroll { overflow-x: auto; }
-dt { color: var(--soft); font-size: 0.88rem; } dd { margin: 0 0 0.6rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.3rem 1.2rem; }
+dt { color: var(--soft); max-width: 12rem; } dd { margin: 0; }
+@media (max-width: 34rem) { dl { display: block; } dd { margin-bottom: 0.6rem; } }
 .warning { border-left: 4px solid var(--warn); padding: 0.1rem 0 0.1rem 0.9rem; }
 .figures { display: flex; flex-wrap: wrap; gap: 0.5rem 2rem; align-items: flex-start; }
 figure { margin: 0.8rem 0; min-width: 0; } figcaption { color: var(--soft); font-size: 0.88rem;
@@ -71,11 +74,17 @@ class Page:
 
     def warning(self, words: str) -> None:
         """A paragraph that must not be overlooked."""
-        self._parts.append(f"<p class=warning><strong>Warning.</strong> {html.escape(words)}</p>")
+        said = html.escape(f"{words[:1].upper()}{words[1:]}")
+        self._parts.append(f"<p class=warning><strong>Warning.</strong> {said}</p>")
 
     def items(self, lines: Sequence[str]) -> None:
         """A list."""
         made = "".join(f"<li>{_marked(line)}</li>" for line in lines)
+        self._parts.append(f"<ul>{made}</ul>")
+
+    def bullets(self, lines: Sequence[str]) -> None:
+        """A list of texts from files: backticks are backticks."""
+        made = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
         self._parts.append(f"<ul>{made}</ul>")
 
     def facts(self, pairs: Sequence[tuple[str, str]]) -> None:
@@ -92,7 +101,7 @@ class Page:
     def table(self, rows: Sequence[dict[str, Any]], bad: Sequence[bool] | None = None) -> None:
         """Rows with the same columns; those marked bad are tinted."""
         names = list(rows[0])
-        left = {name for name in names if isinstance(rows[0][name], str)}
+        left = {name for name in names if _is_text(rows[0][name])}
         head = "".join(
             f"<th{' class=text' if name in left else ''}>{html.escape(name)}</th>" for name in names
         )
@@ -164,6 +173,11 @@ def svg(made: Any) -> str:
         text = text.replace(colour, name)
     mark = hashlib.sha256(text.encode()).hexdigest()[:8]
     return re.sub(r'(id="|url\(#|href="#)', lambda found: f"{found.group(1)}f{mark}-", text)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a column of such stands to the left: words do, numbers do not, written or not."""
+    return isinstance(value, str) and re.fullmatch("[\N{MINUS SIGN}+-]?[0-9.]+|", value) is None
 
 
 def _show(value: Any) -> str:

@@ -37,7 +37,7 @@ def accuracy(plan: Plan) -> str:
     trials = f"{few}" if few == many else f"{few} to {many}"
     return (
         f"Medians over {trials} simulated releases each; their Monte Carlo error is at most "
-        f"{max(worst, LEAST_SHOWN):.1%}. Nothing was read, and nothing is spent."
+        f"{100 * max(worst, LEAST_SHOWN):.1f} %. Nothing was read, and nothing is spent."
     )
 
 
