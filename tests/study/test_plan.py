@@ -10,8 +10,11 @@ from scipy import stats
 import noisewise
 from noisewise import Bounds, families, priors
 from noisewise.cli.main import run
+from noisewise.curator.plan import Plan as ReleasePlan
+from noisewise.curator.settings import Settings
 from noisewise.errors import UnsupportedCombination
 from noisewise.study import compare
+from noisewise.study.noise_law import noise_law
 from noisewise.study.planning import without_noise
 from noisewise.study.planning.search import crossing
 from noisewise.study.trials import Setting, simulate
@@ -189,10 +192,36 @@ def test_means_regressions_and_shares_of_several_columns() -> None:
 
 
 def test_truths_of_several_columns_from_the_prior() -> None:
-    asked = {"family": families.Moments(COLUMNS), "n": [200], "epsilon": [5.0], "trials": 2}
-    for extra in ({}, {"outcome": "bp", "on": ["sex", "age"]}):
+    columns = {name: COLUMNS[name] for name in ("sex", "bp")}
+    asked = {"family": families.Moments(columns), "n": [90], "epsilon": [5.0], "trials": 2}
+    for extra in ({"of": "mean[bp]"}, {"outcome": "bp", "on": ["sex"]}):
         rows = noisewise.plan(prior="weak", **asked, **extra).table()
         assert all(0 < row["width"] < 200 for row in rows)
+
+
+@pytest.mark.parametrize("cost", [{"epsilon": 0.5}, {"rho": 0.1}])
+@pytest.mark.parametrize("neighbours", ["replace_one", "add_remove", "move"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        {"column": "x", "family": families.Exponential(), "bounds": MINUTES},
+        {"column": "x", "family": families.Normal(), "bounds": MINUTES},
+        {"family": families.Moments(COLUMNS)},
+        {"family": families.Table({"sex": ["f", "m"]})},
+    ],
+    ids=lambda model: model["family"].kind,
+)
+def test_the_noise_is_that_of_a_release(model, neighbours, cost) -> None:
+    """As the curator would certify it, for two records of each person."""
+    groups = {"by": "g", "groups": ["a", "b"], "sizes": "released"} if neighbours == "move" else {}
+    known = "replace_one" if neighbours == "move" else neighbours
+    settings = Settings(**model, **cost, neighbours=known, records_per_person=2, **groups)
+    release = ReleasePlan.widest(settings)
+    law = noise_law(release.lattice, neighbours, 2, "rho" in cost, next(iter(cost.values())))
+    np.testing.assert_allclose(law.noise.scales, release.noise.scales, rtol=1e-6)
+    assert (law.count is None) == (release.count_noise is None)
+    if law.count is not None:
+        np.testing.assert_allclose(law.count.scales, release.count_noise.scales, rtol=1e-6)
 
 
 def test_more_to_protect_is_a_wider_interval() -> None:

@@ -164,8 +164,8 @@ def plan(
         )
     found = None
     if wanted is not None:
-        with progress("looking for the width"):
-            found = answers.for_width(made, wanted)
+        with progress("looking for the width") as report:
+            found = answers.for_width(made, wanted, report)
     if as_json:
         print(json.dumps(_content(made, found), indent=2, allow_nan=False))
     else:

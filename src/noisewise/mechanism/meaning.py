@@ -62,7 +62,8 @@ class Meaning:
     def _about(self) -> str:
         if self.neighbours == "add_remove":
             return "that somebody is in the table"
-        return "about what somebody's record says"
+        several = "records" in self.unit
+        return f"about what somebody's {'records say' if several else 'record says'}"
 
     @property
     def _guess(self) -> str:

@@ -15,7 +15,7 @@ from noisewise.report.forest import plot_forest
 from noisewise.report.page import Page
 from noisewise.report.posterior_figures import plot_intervals
 from noisewise.report.release_page import main_quantity
-from noisewise.report.units import figure_text, with_unit
+from noisewise.report.units import figure_text, rounded, with_unit
 
 MOST_ROWS = 500
 """Of a table on a page; --out of `infer` and `pool` has all of them."""
@@ -74,7 +74,7 @@ def groups_page(
             for g in order[:MOST_ROWS]
         ]
     )
-    page.words(f"Prior of every group: {prior}.")
+    page.words(f"Prior of every group: {rounded(prior)}.")
     trust(page, first.certificate)
     warned = [g for g in solved if posteriors[g].certificate.warnings]
     if warned:

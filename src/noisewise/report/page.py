@@ -101,7 +101,7 @@ class Page:
     def table(self, rows: Sequence[dict[str, Any]], bad: Sequence[bool] | None = None) -> None:
         """Rows with the same columns; those marked bad are tinted."""
         names = list(rows[0])
-        left = {name for name in names if _is_text(rows[0][name])}
+        left = {name for name in names if any(_is_text(row[name]) for row in rows)}
         head = "".join(
             f"<th{' class=text' if name in left else ''}>{html.escape(name)}</th>" for name in names
         )

@@ -13,7 +13,7 @@ from noisewise.report.coefficients import plot_coefficients, round_step
 from noisewise.report.context import Context, released, source, trust
 from noisewise.report.page import Page
 from noisewise.report.prior_curves import coefficient_intervals
-from noisewise.report.units import Units, figure_text, with_unit
+from noisewise.report.units import Units, figure_text, rounded, with_unit
 
 STEPS = 3
 """Values of a numeric covariate at which the outcome is predicted where nobody says."""
@@ -40,7 +40,7 @@ def regression_page(
                 (
                     plot_coefficients(posterior, units=units, before=before),
                     f"How {outcome} changes with each column, the others held: 90 % intervals "
-                    "before the release and after it.",
+                    "before the release (as far as the figure reaches) and after it.",
                 )
             ]
         )
@@ -52,7 +52,7 @@ def regression_page(
             page.words(f"{column.name} is compared with {levels[0]}.")
     page.heading("What to expect")
     page.table([_prediction(posterior, where, unit) for where in _places(posterior, at)])
-    page.words(f"Prior, in coordinates in which all bounds are -1 and 1: {prior}.")
+    page.words(f"Prior, in coordinates in which all bounds are -1 and 1: {rounded(prior)}.")
     trust(page, posterior.certificate)
     released(page, releases, context)
     source(page, releases, context)

@@ -22,8 +22,10 @@ from noisewise.report.prior_curves import (
     mean_intervals,
     prior_draws,
 )
-from noisewise.report.units import figure_text, with_unit
+from noisewise.report.units import figure_text, rounded, with_unit
 
+OPEN = 300
+"""A prior whose interval is so many times that of the posterior is not told in numbers."""
 MOST_CATEGORIES = 60
 """That a figure shows; the table has all of them."""
 
@@ -42,7 +44,7 @@ def release_page(
         _numbers(page, posterior, prior, first, context)
     page.heading("All numbers")
     page.table(_rows(posterior, first, context))
-    page.words(f"Prior: {prior}.")
+    page.words(f"Prior: {rounded(prior)}.")
     trust(page, posterior.certificate)
     released(page, releases, context)
     source(page, releases, context)
@@ -77,10 +79,13 @@ def _numbers(
     ends = posterior.interval(main, 0.9)
     page.words(said(main, release.column, posterior.mean(main), ends, unit), lead=True)
     before = interval(prior_draws(prior, family, main)[0])
-    page.words(
-        f"Before the release, the prior had it between {figure_text(before[0])} and "
-        f"{with_unit(figure_text(before[1]), unit)} with the same probability."
-    )
+    if before[1] - before[0] > OPEN * (ends[1] - ends[0]):
+        page.words("Before the release, the prior left it all but open.")
+    else:
+        page.words(
+            f"Before the release, the prior had it between {figure_text(before[0])} and "
+            f"{with_unit(figure_text(before[1]), unit)} with the same probability."
+        )
     others = [name for name in (*posterior.names, *posterior.derived) if name != main]
     page.figures(
         [

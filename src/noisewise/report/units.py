@@ -45,6 +45,11 @@ class Units:
         )
 
 
+def rounded(prior: object) -> str:
+    """A prior as text, its long numbers cut to four digits."""
+    return re.sub(r"\d+\.\d{5,}", lambda found: f"{float(found.group()):.4g}", str(prior))
+
+
 def with_unit(text: str, unit: str) -> str:
     """13.9 minutes."""
     return f"{text} {unit}" if unit else text

@@ -1,5 +1,7 @@
 """A plan in words, for a terminal and a page: a grid of widths, and what gives a wanted one."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from noisewise.errors import NoisewiseError
@@ -41,23 +43,31 @@ def accuracy(plan: Plan) -> str:
     )
 
 
-def for_width(plan: Plan, width: float, of: str | None = None) -> list[dict[str, Any]]:
-    """The cost that each n needs, and the n that each cost needs; or why there is none."""
+def for_width(
+    plan: Plan, width: float, progress: Callable[[float], None] | None = None
+) -> list[dict[str, Any]]:
+    """The cost that each n needs, and the n that each cost needs, for the main quantity; or why
+    there is none.
+    """
     symbol = plan.payment.symbol
+    asked: list[tuple[str, str, Callable[[], float]]] = [
+        (f"n = {n}", symbol, partial(plan.epsilon_for, width, n)) for n in plan.n
+    ]
+    asked += [
+        (f"{symbol} = {amount:g}", "n", partial(plan.n_for, width, amount))
+        for amount in plan.amounts
+    ]
     rows = []
-    for n in plan.n:
-        rows.append(
-            {"given": f"n = {n}"} | _answer(lambda n=n: plan.epsilon_for(width, n, of), symbol)
-        )
-    for amount in plan.amounts:
-        answer = _answer(lambda amount=amount: plan.n_for(width, amount, of), "n")
-        rows.append({"given": f"{symbol} = {amount:g}"} | answer)
+    for given, what, ask in asked:
+        rows.append({"given": given} | _answer(ask, what))
+        if progress is not None:
+            progress(len(rows) / len(asked))
     return rows
 
 
-def _answer(ask: Any, what: str) -> dict[str, Any]:
+def _answer(ask: Callable[[], float], what: str) -> dict[str, Any]:
     try:
         value = ask()
     except NoisewiseError as refusal:
         return {"needs": str(refusal), "value": None}
-    return {"needs": f"{what} = {value:g}" if what != "n" else f"n = {value}", "value": value}
+    return {"needs": f"{what} = {value if what == 'n' else f'{value:g}'}", "value": value}

@@ -17,6 +17,7 @@ from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family
 from noisewise.model.independent import Independent
 from noisewise.model.priors import Prior
+from noisewise.report.units import rounded
 from noisewise.study.planning import without_noise
 from noisewise.study.planning.design import Design, Widths, chosen
 from noisewise.study.planning.truths import quantities, theta_of
@@ -67,12 +68,12 @@ class OneColumn(Design):
     @property
     def about(self) -> str:
         if self.truth is None:
-            return f"{self.family.kind}; truths drawn from the prior {self.prior}"
+            return f"{self.family.kind}; truths drawn from the prior {rounded(self.prior)}"
         labels: Sequence[object] = [one.name for one in self.family.parameters]
         if self._categories:
             labels = self.family.labels_of(self.family.parameters[0].name)
         told = ", ".join(f"{a} = {b:.4g}" for a, b in zip(labels, self.truth, strict=True))
-        return f"{self.family.kind} with {told}; prior {self.prior}"
+        return f"{self.family.kind} with {told}; prior {rounded(self.prior)}"
 
     @property
     def _categories(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
-from noisewise.artifact.privacy import person
+from noisewise.artifact.privacy import WHERE, person
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.meaning import Meaning
 from noisewise.mechanism.privacy import MOST_RECORDS_PER_PERSON, NEIGHBOURS, Cost, Relation
@@ -41,8 +41,9 @@ class Plan:
     n: tuple[int, ...]
     amounts: tuple[float, ...]
     level: float
-    neighbours: Relation
-    records_per_person: int
+    neighbours: str
+    unit: str
+    """Whom a cost protects, in the words of a release."""
     trials: int | None
     seed: int
     found: dict[tuple[int, float], Widths] = field(repr=False)
@@ -131,8 +132,8 @@ class Plan:
         """What an epsilon (or rho) means for one person."""
         return Meaning(
             self.payment.cost(amount),
-            person(self.records_per_person),
-            self.neighbours if self.neighbours != "move" else "replace_one",
+            self.unit,
+            self.neighbours,
             self.payment.derived_from(amount),
         )
 
@@ -230,9 +231,8 @@ def plan(
         raise UnsupportedCombination(
             f"n must lie between {design.least_n} and {MOST_N} here, got {least}."
         )
-    made = Plan(
-        design, paid, numbers, amounts, level, relation, records_per_person, trials, seed, {}
-    )
+    unit = person(records_per_person) + WHERE[sizes]
+    made = Plan(design, paid, numbers, amounts, level, neighbours, unit, trials, seed, {})
     cells = [(size, amount) for size in numbers for amount in amounts]
     made.found.update(_simulated(made, cells, jobs, progress))
     return made
