@@ -144,6 +144,9 @@ def test_groups_alone_and_pooled(folder: Path) -> None:
         assert EVIL.replace('"', "'") in said
         assert "<script" not in text
         assert "one record, within its group" in said
+    assert run(["report", "g.jsonl", "--of", "rate", "--unit", "minutes", "--out", "g.html"]) == 0
+    assert "largest rate of wait, 0.0" in check_page((folder / "g.html").read_text())
+    assert run(["report", "g.jsonl", "--of", "speed", "--out", "g.html"]) == 2
     found = noisewise.infer_many(noisewise.load_many("g.jsonl"), "weak")
     largest = max(found, key=lambda one: one.mean("mean"))
     assert run(["report", "g.jsonl", "--out", "g.html"]) == 0
@@ -256,6 +259,7 @@ def test_units_in_words() -> None:
     minutes = Units.of(["minutes"])
     assert minutes.quantity("mean", "wait", "exponential") == "minutes"
     assert minutes.quantity("rate", "wait", "exponential") == "per minute"
+    assert figure_text(1234567.0) == "1\N{NARROW NO-BREAK SPACE}235\N{NARROW NO-BREAK SPACE}000"
     assert figure_text(-0.0000123456) == "\N{MINUS SIGN}0.00001235"
     assert plain("$3$") == r"\$3\$"
 

@@ -24,7 +24,7 @@ def subject(release: Release) -> str:
     parts = getattr(release.family, "parts", None)
     if parts:
         return ", ".join(str(one.name) for one in parts)
-    return release.column or f"a {release.family.kind.replace('_', ' ')} column"
+    return release.column or f"A column without a name ({release.family.kind.replace('_', ' ')})"
 
 
 def published(release: Release, units: Units) -> list[tuple[str, str]]:

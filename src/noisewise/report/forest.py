@@ -109,4 +109,4 @@ def plot_difference(value: Any, name: str, one: str, other: str) -> Any:
 
 
 def _short(name: str) -> str:
-    return plain(name if len(name) <= LONGEST else f"{name[: LONGEST - 3]}...")
+    return plain(name if len(name) <= LONGEST else f"{name[: LONGEST - 12]}…{name[-11:]}")

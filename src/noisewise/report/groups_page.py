@@ -1,14 +1,18 @@
 """The page of many groups: each by itself, or in the light of their population."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.pooling.pooled import Pooled, label
+from noisewise.inference.posterior import Posterior
 from noisewise.inference.posteriors import Posteriors
+from noisewise.inference.regress import LinearModel
+from noisewise.model.family import Family
 from noisewise.report.about import subject
 from noisewise.report.context import Context, released, source, trust
 from noisewise.report.forest import plot_forest
@@ -26,24 +30,24 @@ def groups_page(
     prior: Any,
     releases: Sequence[Release],
     context: Context,
-    name: str | None = None,
+    of: str | None = None,
 ) -> str:
-    """Every group with its interval, the largest first."""
+    """Every group with its interval, the largest first, compared by the quantity `of`."""
     solved = [g for g, one in enumerate(posteriors) if one.method != "none"]
     if not solved:
         raise UnsupportedCombination("no group has a posterior; infer from one to see why.")
     first = posteriors[solved[0]]
-    column = releases[0].column
-    name, place = _asked(first, name)
-    units = context.units
-    unit = units.quantity(name, column, first.family.kind)
-    title = name if column is None else f"{name} of {column}"
+    asked = _asked(first, of)
+    title, unit = _named(first, asked, releases[0], context)
     labels = [label(releases, g) for g in solved]
     mean, low, high = (
-        np.array([_pick(figures(posteriors[g], name), j, place) for g in solved]) for j in range(3)
+        np.array(
+            [float(np.ravel(_figures(posteriors[g], asked.name)[j])[asked.place]) for g in solved]
+        )
+        for j in range(3)
     )
     by = releases[0].group[0] if releases[0].group is not None else "group"
-    page = Page(context.title or f"{subject(releases[0])} by {by}")
+    page = Page(context.title or f"{title} by {by}")
     order = np.argsort(-mean, kind="stable")
     top, last = order[0], order[-1]
     page.words(
@@ -55,9 +59,11 @@ def groups_page(
         lead=True,
     )
     page.text(
-        "Every group stands by itself here; small groups vary more, so the ends of the list hold "
-        "many of them. `noisewise report --pool` weighs each in the light of all."
+        "Every group stands by itself here. Small groups vary more, so the ends of the list hold "
+        "many of them."
     )
+    if isinstance(first.family, Family) and first.family.statistic_kind == "sums":
+        page.text("`noisewise report --pool` weighs each group in the light of all.")
     if len(solved) < len(posteriors):
         page.warning(f"{len(posteriors) - len(solved)} groups have no posterior, and are left out.")
     made = plot_intervals(labels, mean, low, high, title + (f", {unit}" if unit else ""), sort=True)
@@ -67,7 +73,7 @@ def groups_page(
         [
             {
                 "group": labels[g],
-                "records": "" if releases[solved[g]].n is None else str(releases[solved[g]].n),
+                **_size(releases[solved[g]]),
                 "mean": figure_text(mean[g]),
                 "90 % between": f"{figure_text(low[g])} and {figure_text(high[g])}",
             }
@@ -87,24 +93,63 @@ def groups_page(
     return page.render()
 
 
-def _asked(posterior: Any, name: str | None) -> tuple[str, int]:
-    """The quantity that groups are compared by, and which of its numbers: its first."""
-    chosen = main_quantity(posterior) if name is None else name
-    known = (*posterior.names, *posterior.derived)
-    if chosen not in known:
-        raise UnsupportedCombination(f"no group has a {chosen!r}; it may be: {', '.join(known)}.")
-    return chosen, 0
+@final
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One number of a posterior: the quantity, and its place where that is several."""
+
+    name: str
+    place: int
+    label: str | None
 
 
-def figures(posterior: Any, name: str) -> tuple[Any, Any, Any]:
+def _asked(posterior: Posterior, of: str | None) -> Asked:
+    """The number that groups are compared by: the one asked for, or the one that people mean."""
+    known: dict[str, Asked] = {}
+    for name, parameter in zip(posterior.names, posterior.family.parameters, strict=True):
+        if parameter.size == 1:
+            known[name] = Asked(name, 0, None)
+            continue
+        labels = [str(one) for one in posterior.family.labels_of(name)]
+        known |= {f"{name}[{one}]": Asked(name, j, one) for j, one in enumerate(labels)}
+    known |= {name: Asked(name, 0, None) for name in posterior.derived}
+    if of is None:
+        main = main_quantity(posterior)
+        return next(one for one in known.values() if one.name == main)
+    if of not in known:
+        raise UnsupportedCombination(
+            f"groups cannot be compared by {of!r}; --of may be: {', '.join(known)}."
+        )
+    return known[of]
+
+
+def _named(
+    posterior: Posterior, asked: Asked, release: Release, context: Context
+) -> tuple[str, str]:
+    """What the number is called, and its unit."""
+    units, family = context.units, posterior.family
+    if isinstance(family, LinearModel):
+        if asked.name not in family.coefficients:
+            return f"{asked.name} of {family.outcome.name}", units.column(family.outcome.name)
+        over, under = units.column(family.outcome.name), units.column(asked.name)
+        ratio = f"{over} per {under.removesuffix('s')}" if over and under else ""
+        return f"change of {family.outcome.name} with {asked.name}", ratio
+    if asked.label is not None:
+        title = f"{asked.name}[{asked.label}]"
+        return f"{asked.name} of {asked.label}", units.quantity(title, None, family.kind)
+    unit = units.quantity(asked.name, release.column, family.kind)
+    return f"{asked.name} of {release.column}" if release.column else asked.name, unit
+
+
+def _size(release: Release) -> dict[str, str]:
+    return {} if release.n is None else {"records": str(release.n)}
+
+
+def _figures(posterior: Posterior, name: str) -> tuple[Any, Any, Any]:
     """Mean (or median where there is none) and both ends of the 90 % interval."""
     mean = posterior.mean(name)
     low, high = posterior.interval(name, 0.9)
     return (posterior.quantile(name, 0.5) if mean is None else mean), low, high
-
-
-def _pick(values: tuple[Any, Any, Any], which: int, place: int) -> float:
-    return float(np.ravel(values[which])[place])
 
 
 def pool_page(pooled: Pooled, context: Context) -> str:

@@ -177,7 +177,10 @@ def svg(made: Any) -> str:
 
 def _is_text(value: Any) -> bool:
     """Whether a column of such stands to the left: words do, numbers do not, written or not."""
-    return isinstance(value, str) and re.fullmatch("[\N{MINUS SIGN}+-]?[0-9.]+|", value) is None
+    number = (
+        "[\N{MINUS SIGN}+-]?[0-9.\N{NARROW NO-BREAK SPACE}]+(e[\N{MINUS SIGN}+-]?[0-9]+)?|none|"
+    )
+    return isinstance(value, str) and re.fullmatch(number, value) is None
 
 
 def _show(value: Any) -> str:

@@ -101,5 +101,5 @@ def plot_intervals(
 
 
 def short(name: str) -> str:
-    """A name that fits beside a figure."""
-    return plain(name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…")
+    """A name that fits beside a figure: its ends tell it from others."""
+    return plain(name if len(name) <= LONGEST else f"{name[: LONGEST - 12]}…{name[-11:]}")

@@ -60,6 +60,8 @@ def figure_text(value: float | None, digits: int = 4) -> str:
     if value is None:
         return "none"
     text = f"{value:.{digits}g}"
-    if "e" in text and 1e-7 < abs(value) < 1e12:
-        text = f"{float(text):.10f}".rstrip("0").rstrip(".")
+    if "e" in text and 1e-10 < abs(value) < 1e12:
+        text = f"{float(text):.13f}".rstrip("0").rstrip(".")
+    if len(text.lstrip("-")) > 5 and text.lstrip("-").isdigit():
+        text = f"{int(text):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     return text.replace("-", "\N{MINUS SIGN}")
