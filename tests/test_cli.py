@@ -69,6 +69,8 @@ def test_dry_run_spends_nothing_and_says_what_would_happen(
         "Sampling error",
         "2 left for visits-2026, 1.5 after",
         "Cost: epsilon = 0.5",
+        "noise of sd 0.566 on its mean",  # sqrt(2) 60 / 0.5 / 300, in minutes
+        "a suspicion of 50 % about what somebody's record says rises to at most 62.2 %",
     ):
         assert fact in said
     assert sorted(os.listdir()) == before

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from noisewise.model import families, priors
     from noisewise.model.bounds import Bounds, PrivateBounds
     from noisewise.model.columns import Bins
+    from noisewise.study.planning import Plan, plan
 
 _HOMES = {
     "Bins": "noisewise.model.columns",
     "Bounds": "noisewise.model.bounds",
     "Likelihood": "noisewise.inference.likelihood_of",
     "NoisyCount": "noisewise.artifact",
+    "Plan": "noisewise.study.planning",
     "Pooled": "noisewise.inference.pooling.pooled",
     "Posterior": "noisewise.inference.posterior",
     "PrivateBounds": "noisewise.model.bounds",
@@ -37,6 +39,7 @@ _HOMES = {
     "load_many": "noisewise.artifact",
     "observe": "noisewise.artifact",
     "observe_mean": "noisewise.artifact",
+    "plan": "noisewise.study.planning",
     "pool": "noisewise.inference.pooling.pool",
     "release": "noisewise.curator.publish",
 }
@@ -51,6 +54,7 @@ __all__ = [
     "Bounds",
     "Likelihood",
     "NoisyCount",
+    "Plan",
     "Pooled",
     "Posterior",
     "PrivateBounds",
@@ -65,6 +69,7 @@ __all__ = [
     "noise",
     "observe",
     "observe_mean",
+    "plan",
     "pool",
     "priors",
     "regress",

@@ -25,6 +25,7 @@ def forecast(request: "Prepared") -> str:
         *_forecast_settings(request, n),
         *_forecast_of(plan)(plan, n),
         f"Cost: {settings.total}.{_implied(settings)}",
+        _meaning(settings),
     ]
     if request.account is not None:
         lines.append(_planned_balance(request))
@@ -60,14 +61,16 @@ def _forecast_settings(request: "Prepared", n: int) -> Iterator[str]:
 
 def _forecast_noise(plan: "Plan", n: int) -> Iterator[str]:
     law = plan.mechanism.name
+    yield from _in_own_units(plan, n)
     if plan.count_noise is not None:
         yield f"Count: {law} noise of scale {plan.count_noise.scales[0]:.6g}."
+    standardised = plan.lattice.coordinates == "standardised"
+    within = ", in units in which the bounds are -1 and 1" if standardised else ""
     parts = zip(plan.lattice.step, plan.noise_sd(), plan.largest_sampling_sd(n), strict=True)
     for j, (step, noise, sampling) in enumerate(islice(parts, MOST_SHOWN), 1):
         yield (
             f"Statistic {j}: sensitivity {plan.sensitivity * step:.6g}, {law} noise of scale "
-            f"{plan.scale * step:.6g}, sd {noise:.4g}"
-            + (f", or {noise / n:.3g} on the mean of the records." if n else ".")
+            f"{plan.scale * step:.6g}, sd {noise:.4g}{within}."
         )
         if n:
             yield (
@@ -76,6 +79,42 @@ def _forecast_noise(plan: "Plan", n: int) -> Iterator[str]:
             )
     if (more := len(plan.lattice.step) - MOST_SHOWN) > 0:
         yield f"... and {more} more alike."
+
+
+def _in_own_units(plan: "Plan", n: int) -> Iterator[str]:
+    """What the noise does to the column's mean, or to the share of each category; nothing of
+    families whose sums are of neither.
+    """
+    unit = _unit_of(plan)
+    if unit is None:
+        return
+    what, size = unit
+    records = n or EXPECTED
+    given = f"all {n} records" if n else f"{records} records"
+    noise, chance = plan.noise_sd()[0], plan.largest_sampling_sd(records)[0]
+    yield (
+        f"In the column's own units: with {given}, noise of sd {noise * size / records:.3g} on "
+        f"{what}; the chance of who they are has an sd of {chance * size / records:.3g} at most."
+    )
+
+
+def _unit_of(plan: "Plan") -> tuple[str, float] | None:
+    """What the first statistic over n is, and how many of the column's units its unit is."""
+    import numpy as np
+
+    family, bounds = plan.settings.family, plan.bounds
+    if family.statistic_kind == "counts":
+        return "the share of each category", 1.0
+    model, own = family.modelled(bounds)
+    if plan.lattice.coordinates == "standardised" and own is not None:
+        name = "its mean" if model is family else "the mean of its logarithm"
+        return (name, own.radius) if model is family or family.kind == "log_normal" else None
+    probe = np.array([1.0, 3.0])
+    with np.errstate(all="ignore"):
+        plain = bool(np.array_equal(np.asarray(family.statistic(probe, np)[0], float), probe))
+    if not plain:
+        return None
+    return ("its share of 1" if family.kind == "bernoulli" else "its mean"), 1.0
 
 
 def _forecast_of(plan: "Plan") -> Callable[["Plan", int], Iterator[str]]:
@@ -129,6 +168,17 @@ def _forecast_moments(plan: "Plan", n: int) -> Iterator[str]:
             )
         else:
             yield f"{one.name}: one level, {one.levels[0]}; other records do not count."
+
+
+def _meaning(settings: "Settings") -> str:
+    """What the cost means for one person, in the words of plans and reports."""
+    from noisewise.artifact.privacy import WHERE, person
+    from noisewise.mechanism.meaning import Meaning
+
+    sizes = None if settings.grouping is None else settings.grouping.sizes
+    whom = person(settings.records_per_person) + WHERE[sizes]
+    derived = settings.derived_from if settings.bounds_epsilon is None else None
+    return Meaning(settings.total, whom, settings.neighbours, derived).sentence
 
 
 def _implied(settings: "Settings") -> str:

@@ -10,9 +10,11 @@ from typer.exceptions import TyperException
 from noisewise.cli.audit import audit
 from noisewise.cli.infer import InferCommand, infer
 from noisewise.cli.ledger import app as ledger_app
+from noisewise.cli.plan import PlanCommand, plan
 from noisewise.cli.pool import pool
 from noisewise.cli.regress import RegressCommand, regress
 from noisewise.cli.release import ReleaseCommand, release
+from noisewise.cli.report import ReportCommand, report
 from noisewise.cli.screen import say
 from noisewise.cli.study import StudyCommand, calibrate, compare, reproduce
 from noisewise.errors import UnsavedRelease
@@ -28,10 +30,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(ledger_app, name="ledger")
+app.command(cls=PlanCommand)(plan)
 app.command(cls=ReleaseCommand)(release)
 app.command(cls=InferCommand)(infer)
 app.command()(pool)
 app.command(cls=RegressCommand)(regress)
+app.command(cls=ReportCommand)(report)
 app.command(cls=ReleaseCommand)(audit)
 for study in (calibrate, compare):
     app.command(cls=StudyCommand)(study)

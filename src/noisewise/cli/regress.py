@@ -116,7 +116,7 @@ def _one(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    where = _values(posterior, at)
+    where = asked_values(posterior, at)
     prediction = None if where is None else posterior.predict(where)
     if as_json:
         certificate = posterior.certificate
@@ -156,7 +156,7 @@ def _one(
         say(f"wrote {plot}", aside=as_json)
 
 
-def _values(posterior: "RegressionPosterior", at: list[str]) -> dict[str, Any] | None:
+def asked_values(posterior: "RegressionPosterior", at: list[str]) -> dict[str, Any] | None:
     """`age=50 sex=m` as a value of each covariate."""
     if not at:
         return None

@@ -130,7 +130,7 @@ def compare(
     from noisewise.model import notation
     from noisewise.study.cells import grid
     from noisewise.study.compare import compare_cells
-    from noisewise.study.pages import save_comparison
+    from noisewise.study.pages import save_comparison, utility_in_words
 
     cells = grid(
         notation.family(family),
@@ -144,17 +144,7 @@ def compare(
     with live(cells, trials, "MMD² so far", lambda values: float(values.mean())) as report:
         found = compare_cells(cells, trials, seed, out, _workers(jobs), dask, report, draws)
     page = save_comparison(found, out, _command())
-    columns = (
-        "n",
-        "epsilon",
-        "method",
-        "mmd2",
-        "mmd2_mcse",
-        "width_ratio",
-        "error",
-        "error_non_private",
-    )
-    _print_rows([{name: row[name] for name in columns} for row in found.table])
+    _print_rows([utility_in_words(row) for row in found.table])
     print(f"wrote {page}, with comparison.csv, comparison.json and the figure beside it")
 
 

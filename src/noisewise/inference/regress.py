@@ -215,7 +215,7 @@ def _regressions(
     if not groups or not all(groups):
         raise UnsupportedCombination("there is no release to regress.")
     models = [_asked(group, outcome, on) for group in groups]
-    chosen = _prior(prior)
+    chosen = regression_prior(prior)
     streams = Streams(seed, groups)
     alike_ones: dict[Any, list[int]] = {}
     out: dict[int, RegressionPosterior] = {}
@@ -318,7 +318,7 @@ def _own_units(
 
 
 def _asked(releases: Sequence[Release], outcome: str, on: Sequence[str]) -> LinearModel:
-    """The columns by name; what cannot be regressed is refused with what to type."""
+    """The model of releases of several columns."""
     for one in releases:
         if not isinstance(one, Release):
             raise UnsupportedCombination(
@@ -330,6 +330,11 @@ def _asked(releases: Sequence[Release], outcome: str, on: Sequence[str]) -> Line
             f"a regression needs a release of families.Moments, this one is of {family.kind}; "
             "release the columns together: noisewise release FILE --moments bp:60:220 age:0:100."
         )
+    return asked_model(family, outcome, on)
+
+
+def asked_model(family: Moments, outcome: str, on: Sequence[str]) -> LinearModel:
+    """The columns by name; what cannot be regressed is refused with what to type."""
     if isinstance(on, str) or not all(isinstance(name, str) for name in on):
         raise UnsupportedCombination(
             "on must be a list of columns, such as on=['age', 'sex'] or --on age sex."
@@ -357,7 +362,8 @@ def _asked(releases: Sequence[Release], outcome: str, on: Sequence[str]) -> Line
     return LinearModel(response, tuple(c for c in columns if isinstance(c, Number | Factor)))
 
 
-def _prior(prior: Linear | str) -> Linear:
+def regression_prior(prior: object) -> Linear:
+    """A prior as it is, or from its text; refused with what to type."""
     if isinstance(prior, str):
         if prior.strip() == "weak":
             return Linear()

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noisewise.report.axes import no_density_axis, plain, readable
+
 if TYPE_CHECKING:
     from noisewise.inference.posterior import Posterior
 
@@ -46,9 +48,11 @@ def plot_posterior(posterior: "Posterior", axes: Any = None) -> Any:
             _categories(posterior, name, axis)
         else:
             draw_density(axis, posterior, name, COLOURS[0], posterior.method)
-            axis.set_xlabel(name)
-            axis.set_ylabel(f"posterior density (per unit of {name})")
-            axis.legend(frameon=False)
+            at, _ = posterior.curve(name)
+            readable(axis, float(at[0]), float(at[-1]), name)
+            no_density_axis(axis)
+            _, (label, *_) = axis.get_legend_handles_labels()
+            axis.set_title(label, fontsize=9, loc="left", color="#444444")
     return made if made is not None else np.atleast_1d(axes)[0].figure
 
 
@@ -87,12 +91,10 @@ def _categories(posterior: "Posterior", name: str, axis: Any) -> None:
         fmt="o",
         color=COLOURS[0],
         capsize=2,
-        label="mean and 90 % interval",
     )
-    axis.set_yticks(y, [labels[j] for j in shown])
+    axis.set_yticks(y, [plain(labels[j]) for j in shown])
     axis.invert_yaxis()
-    axis.set_xlabel("probability")
+    readable(axis, 0.0, float(high[shown].max()), "probability: mean and 90 % interval")
     more = f" (the {MOST_CATEGORIES} largest of {mean.size})" if mean.size > MOST_CATEGORIES else ""
     axis.set_ylabel(f"category{more}")
-    axis.legend(frameon=False)
     axis.spines[["top", "right"]].set_visible(False)

@@ -20,6 +20,14 @@ def legend_below(figure: Any, axis: Any) -> None:
     )
 
 
+def same_scale(axes: Sequence[Any]) -> None:
+    """One scale for panels that are to be compared."""
+    low = min(axis.get_ylim()[0] for axis in axes)
+    high = max(axis.get_ylim()[1] for axis in axes)
+    for axis in axes:
+        axis.set_ylim(low, high)
+
+
 def against(
     axis: Any,
     x: Sequence[float],
@@ -44,6 +52,10 @@ def against(
             label=label,
         )
     axis.set_xscale("log")
+    sizes = sorted(set(x))
+    if len(sizes) <= 6:
+        axis.xaxis.set_ticks(sizes, [f"{size:g}" for size in sizes])
+        axis.xaxis.set_minor_formatter(lambda *_: "")
 
 
 def limit_line(axis: Any, limit: float, label: str) -> None:
@@ -56,6 +68,7 @@ def ks_scale(axis: Any) -> None:
     axis.set_yscale("log")
     axis.set_ylim(top=1.0)
     axis.set_ylim(bottom=min(axis.get_ylim()[0], 0.01))
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def ecdf_difference(axis: Any, samples: Mapping[str, FloatArray], band: float) -> None:

@@ -7,6 +7,7 @@ from noisewise.files import write_whole
 from noisewise.report import study as plots
 from noisewise.report.page import Page
 from noisewise.report.plots import figure
+from noisewise.report.units import figure_text
 from noisewise.study.calibrate import Calibration
 from noisewise.study.cells import Cell, write_table
 from noisewise.study.compare import Comparison
@@ -95,6 +96,7 @@ def ks_figure(rows: list[dict[str, Any]], targets: list[str]) -> Any:
             axis.set_title(f"{target}, epsilon = {epsilon:g}")
             axis.set_xlabel("n, records")
             axis.set_ylabel("KS statistic (0 is calibrated)")
+    plots.same_scale(axes.ravel())
     plots.legend_below(made, axes[0][0])
     return made
 
@@ -109,9 +111,9 @@ def save_comparison(found: Comparison, folder: Path, command: str) -> Path:
     page.text(
         f"{rows[0]['trials']} times a truth was drawn from the prior {cell.setting.prior} and "
         "records from it; every method's "
-        "posterior is held against the non-private one of the same records. MMD^2 is the paper's "
+        "posterior is held against the non-private one of the same records. MMD² is the paper's "
         "unbiased estimate with the "
-        "kernel exp(-|x - y|^2 / 2); 0 means that privacy costs nothing. The width ratio is that "
+        "kernel exp(-|x - y|²/2); 0 means that privacy costs nothing. The width ratio is that "
         "of the 90 % intervals. A narrow "
         "interval is a merit only in a method that is calibrated. Errors are two standard errors "
         "over trials."
@@ -120,15 +122,29 @@ def save_comparison(found: Comparison, folder: Path, command: str) -> Path:
     _save(made, folder / "comparison")
     page.figure(made, "MMD squared, interval width and error against n")
     page.heading("Figures")
-    names = [
-        name
-        for name in rows[0]
-        if name in ("n", "epsilon", "method") or name.startswith(("mmd2", "width", "error"))
-    ]
-    page.table([{name: row[name] for name in names} for row in rows])
+    page.text("Means over trials, ± their Monte Carlo standard errors.")
+    page.table([utility_in_words(row) for row in rows])
     out = folder / "index.html"
     write_whole(out, page.render().encode(), replace=True)
     return out
+
+
+UTILITY = {
+    "mmd2": "distance to the non-private posterior, MMD²",
+    "width_ratio": "90 % interval, times the non-private one",
+    "error": "error of the posterior mean",
+    "error_non_private": "the same without noise",
+}
+"""What the figures of a comparison are called by people."""
+
+
+def utility_in_words(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of a comparison for people."""
+    told = {name: row[name] for name in ("n", "epsilon", "method")}
+    return told | {
+        words: f"{figure_text(row[name])} ± {figure_text(row[name + '_mcse'], digits=2)}"
+        for name, words in UTILITY.items()
+    }
 
 
 def utility_figure(rows: list[dict[str, Any]]) -> Any:
@@ -148,6 +164,8 @@ def utility_figure(rows: list[dict[str, Any]]) -> Any:
             axis.set_title(f"epsilon = {epsilon:g}")
             axis.set_xlabel("n, records")
         line[1].axhline(1.0, color="#666666", linestyle="--", linewidth=1)
+    for panels in axes.T:
+        plots.same_scale(panels)
     plots.legend_below(made, axes[0][0])
     return made
 
@@ -167,7 +185,10 @@ def draw_utility(axis: Any, rows: list[dict[str, Any]], name: str) -> None:
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: row[name] for name in ("n", "epsilon", "method", "target", "ks", "ks_limit")} | {
+    told = {name: row[name] for name in ("n", "epsilon", "method", "target")}
+    return told | {
+        "KS statistic": f"{row['ks']:.4f}",
+        "critical value": f"{row['ks_limit']:.4f}",
         "mean of z": f"{row['z_mean']:+.3f} (±{row['z_mean_limit']:.3f})",
         "variance of z": f"{row['z_variance']:.3f} (1 ± {row['z_variance_limit']:.3f})",
         "verdict": row["verdict"],

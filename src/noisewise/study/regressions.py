@@ -82,10 +82,16 @@ def covariate_moments(family: Moments, rng: np.random.Generator) -> tuple[FloatA
 def truth(
     setting: RegressionSetting, rng: np.random.Generator
 ) -> tuple[FloatArray, float, FloatArray]:
-    """Coefficients with the intercept, sigma, and the exact statistic, from the prior; what puts
-    the outcome's square outside its bounds is drawn anew, as a whole.
+    """Coefficients with the intercept, sigma, and the exact statistic, from the prior."""
+    return truth_of(setting.family, setting.prior, setting.n, rng)
+
+
+def truth_of(
+    family: Moments, prior: Linear, n: int, rng: np.random.Generator
+) -> tuple[FloatArray, float, FloatArray]:
+    """The same for the outcome, factors and numbers of a family, in this order; what puts the
+    outcome's square outside its bounds is drawn anew, as a whole.
     """
-    family, prior, n = setting.family, setting.prior, setting.n
     names = [name for one in family.parts[1:] for name in one.names]
     sds, p = prior.sds(names), len(names) + 1
     while True:

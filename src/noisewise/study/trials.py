@@ -22,7 +22,6 @@ from noisewise.inference.methods.naive import naive_update
 from noisewise.inference.observations import gather
 from noisewise.inference.posteriors import Posteriors
 from noisewise.mechanism.lattice import Lattice, lattice_for
-from noisewise.mechanism.mechanisms import MECHANISMS
 from noisewise.mechanism.privacy import Relation
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.bounds import Bounds
@@ -31,6 +30,7 @@ from noisewise.model.family import Family
 from noisewise.model.independent import Independent
 from noisewise.model.priors import Beta, Dirichlet, Gamma, Prior
 from noisewise.study import baselines
+from noisewise.study.noise_law import noise_law
 
 METHODS = (*methods.names(), "gibbs-paper", "naive-untruncated", "ops", "non-private")
 """Those that infer, and some to compare with: the paper's sampler as printed, naive with every
@@ -71,6 +71,8 @@ class Setting:
     """Where given, n is drawn from it in every trial, and not public: neighbours add or remove a
     record.
     """
+    neighbours: Relation = "replace_one"
+    records_per_person: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.prior, Independent):
@@ -78,6 +80,8 @@ class Setting:
             object.__setattr__(self, "prior", ordered)
         if self.bounds is None and self.middle is None:
             object.__setattr__(self, "bounds", self.family.own_bounds)
+        if self.n_prior is not None:
+            object.__setattr__(self, "neighbours", "add_remove")
 
     def describe(self) -> str:
         """One line that tells this setting from any other."""
@@ -89,7 +93,11 @@ class Setting:
         own = "" if self.middle is None else f" own bounds {self.middle}"
         cost = f"{'rho' if self.normal else 'epsilon'}={self.epsilon!r}"
         size = f"n={self.n}" if self.n_prior is None else f"n ~ {self.n_prior}"
-        return f"{self.family.describe()} ~ {self.prior}{bounds}{own} {size} {cost}"
+        known = self.neighbours == "replace_one" or self.n_prior is not None
+        whom = "" if known else f" {self.neighbours}"
+        if self.records_per_person > 1:
+            whom += f" {self.records_per_person} per person"
+        return f"{self.family.describe()} ~ {self.prior}{bounds}{own} {size} {cost}{whom}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +120,18 @@ def _sizes(setting: Setting, trials: int, rng: np.random.Generator) -> IntArray:
     return rng.choice(whole, trials, p=weight / weight.sum())
 
 
-def simulate(setting: Setting, trials: int, rng: np.random.Generator, full: bool = True) -> Sample:
+def simulate(
+    setting: Setting,
+    trials: int,
+    rng: np.random.Generator,
+    full: bool = True,
+    truth: FloatArray | None = None,
+) -> Sample:
     """The curator's lattice and noise law, drawn with a seed; without the full sums, many records
-    are drawn in bins.
+    are drawn in bins. The truth is drawn from the prior, or is this one, (p,), in every trial.
     """
     family, prior = setting.family, setting.prior
-    theta = prior.draw(rng, trials)
+    theta = prior.draw(rng, trials) if truth is None else np.tile(truth, (trials, 1))
     _check_truths(family, theta)
     bounds = setting.bounds
     if setting.middle is not None:
@@ -147,29 +161,25 @@ def simulate(setting: Setting, trials: int, rng: np.random.Generator, full: bool
                 [(np.asarray(t, dtype=float) * there).sum(axis=1) for t in family.statistic(x, np)],
                 axis=1,
             )
-    step = np.array(lattice.step)
-    neighbours: Relation = "replace_one" if setting.n_prior is None else "add_remove"
-    mechanism = MECHANISMS["rho" if setting.normal else "epsilon"]
-    weight, power = mechanism.reach(lattice, neighbours)
-    scale = (power / (mechanism.order * setting.epsilon)) ** (1 / mechanism.order)
-    noise = mechanism.law(tuple(scale * step), tuple(step))
-    y = sums * step + noise.simulate(rng, trials)
+    law = noise_law(
+        lattice, setting.neighbours, setting.records_per_person, setting.normal, setting.epsilon
+    )
+    y = sums * np.array(lattice.step) + law.noise.simulate(rng, trials)
     counts: list[NoisyCount | None] = [None] * trials
-    if weight:
-        of_count = mechanism.law(scale / weight, 1 / weight)
+    of_count = law.count
+    if of_count is not None:
         counts = [
             NoisyCount(float(value), of_count) for value in n + of_count.simulate(rng, trials)[:, 0]
         ]
+    public = setting.neighbours == "replace_one" and lattice.tells_n
     common: dict[str, Any] = {
         "family": family,
-        "noise": noise,
+        "noise": law.noise,
         "bounds": bounds,
         "coordinates": lattice.coordinates,
     }
     releases = [
-        observe(
-            n=int(size) if setting.n_prior is None else None, count=count, statistic=row, **common
-        )
+        observe(n=int(size) if public else None, count=count, statistic=row, **common)
         for size, count, row in zip(n, counts, y, strict=True)
     ]
     return Sample(theta, every, releases, prior, setting.n_prior)

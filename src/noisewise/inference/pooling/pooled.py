@@ -187,7 +187,7 @@ class Pooled:
         """One row for each group: as that of `infer_many`, with its rank, its interval of ranks,
         and the probabilities of being above the average and of contradicting the population.
         """
-        rows = zip(self.groups.table(), self.ranks(), strict=True)
+        rows = zip(self.figures(), self.ranks(), strict=True)
         return [
             row
             | {
@@ -199,6 +199,10 @@ class Pooled:
             }
             for g, (row, rank) in enumerate(rows)
         ]
+
+    def figures(self) -> list[dict[str, Any]]:
+        """One row for each group: as that of `infer_many`, of the pooled parameter."""
+        return [row for row in self.groups.table() if row["name"] == self.name]
 
     def plot(self, axes: Any = None) -> Any:
         """A forest of the groups, sorted, with the population; returns the matplotlib figure."""
