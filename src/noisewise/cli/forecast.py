@@ -33,7 +33,6 @@ def forecast(request: "Prepared") -> str:
 
 
 def _forecast_settings(request: "Prepared", n: int) -> Iterator[str]:
-    from noisewise.artifact import person
     from noisewise.model.bounds import PrivateBounds
 
     settings, plan = request.settings, request.plan
@@ -52,11 +51,9 @@ def _forecast_settings(request: "Prepared", n: int) -> Iterator[str]:
             "widest."
         )
     where = f"Coordinates: {plan.lattice.coordinates}. " if settings.family.complete else ""
-    k = settings.records_per_person
-    unit = person(k, settings.person is not None)
-    yield f"{where}Unit of privacy: {unit}."
+    yield f"{where}Unit of privacy: {settings.protected}."
     if settings.some_do_not_count:
-        yield f"{plan.lattice.note}"
+        yield plan.lattice.note
 
 
 def _forecast_noise(plan: "Plan", n: int) -> Iterator[str]:
@@ -172,13 +169,10 @@ def _forecast_moments(plan: "Plan", n: int) -> Iterator[str]:
 
 def _meaning(settings: "Settings") -> str:
     """What the cost means for one person, in the words of plans and reports."""
-    from noisewise.artifact.privacy import WHERE, person
     from noisewise.mechanism.meaning import Meaning
 
-    sizes = None if settings.grouping is None else settings.grouping.sizes
-    whom = person(settings.records_per_person) + WHERE[sizes]
     derived = settings.derived_from if settings.bounds_epsilon is None else None
-    return Meaning(settings.total, whom, settings.neighbours, derived).sentence
+    return Meaning(settings.total, settings.protected, settings.neighbours, derived).sentence
 
 
 def _implied(settings: "Settings") -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from noisewise.artifact import WHERE, NoisyCount, Privacy, Release, person
+from noisewise.artifact import NoisyCount, Privacy, Release
 from noisewise.curator.plan import Plan
 from noisewise.mechanism.privacy import text
 from noisewise.model.bounds import PrivateBounds
@@ -57,13 +57,12 @@ def with_offsets(plan: Plan, n: int, sums: list[int]) -> list[int]:
 def privacy_of(plan: Plan, spend: str | None) -> Privacy:
     """What the release cost, and whom it protects."""
     settings = plan.settings
-    k, groups, bounds = settings.records_per_person, settings.grouping, settings.bounds
+    bounds = settings.bounds
     return Privacy(
         **_amounts(plan),
         neighbours=settings.neighbours,
-        records_per_person=k,
-        unit=person(k, settings.person is not None)
-        + WHERE[None if groups is None else groups.sizes],
+        records_per_person=settings.records_per_person,
+        unit=settings.protected,
         sensitivity=tuple(plan.sensitivity * step for step in plan.lattice.step),
         count_sensitivity=plan.sensitivity / plan.count_weight if plan.count_weight else None,
         bounds_epsilon=None if settings.bounds_epsilon is None else text(settings.bounds_epsilon),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import final
 
+from noisewise.artifact.privacy import WHERE, person
 from noisewise.curator.costs import asked_cost
 from noisewise.curator.groups import Groups, asked_groups
 from noisewise.errors import UnsupportedCombination
@@ -209,6 +210,12 @@ class Settings:
         if self.person is not None:  # whoever has whatever number of records
             return f"{self.neighbours}, persons by {self.person!r}"
         return f"{self.neighbours}, {self.records_per_person} per person"
+
+    @property
+    def protected(self) -> str:
+        """Who is protected, for people."""
+        sizes = None if self.grouping is None else self.grouping.sizes
+        return person(self.records_per_person, self.person is not None) + WHERE[sizes]
 
     @property
     def purpose(self) -> str:
