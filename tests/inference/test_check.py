@@ -244,5 +244,11 @@ def test_the_command_line(tmp_path: Path, capsys, rng) -> None:
     assert len(held["bins"]) == 4
     assert 0.01 <= held["p_value"] <= 1
 
-    assert run(["check", bins, wait, "--prior", "weak"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    for refused, said in (
+        ([bins, wait, "--prior", "weak"], "swap"),
+        ([wait, bins], "--prior weak"),
+    ):
+        assert run(["check", *refused]) == 2
+        error = capsys.readouterr().err
+        assert error.count("\n") == 1
+        assert said in error

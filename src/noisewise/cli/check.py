@@ -26,7 +26,7 @@ def check(
             show_default=False,
         ),
     ],
-    prior: Annotated[str, typer.Option(help=PRIOR_HELP, show_default=False)],
+    prior: Annotated[str | None, typer.Option(help=PRIOR_HELP, show_default=False)] = None,
     n_prior: Annotated[
         str | None,
         typer.Option(
@@ -58,6 +58,11 @@ def check(
     from noisewise.inference.check import check as run
 
     pair = load(release), load(histogram)
+    if prior is None:
+        raise typer.BadParameter(
+            "a check needs the prior that the posterior has; say it as for `noisewise infer`, or "
+            "--prior weak."
+        )
     with progress("checking") as report:
         found = run(
             *pair, prior, replicates=replicates, n_prior=n_prior, seed=seed, progress=report
