@@ -19,6 +19,7 @@ from noisewise.inference.columns.target import Target
 from noisewise.inference.methods.base import Progress, Unsolved
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.streams import Streams
+from noisewise.model.arrays import IntArray
 from noisewise.model.columns import Number
 from noisewise.model.families.moments import Moments
 
@@ -173,15 +174,36 @@ def _solution(
 ) -> solve.Draws:
     """In the column's own units."""
     bounds = column.bounds
-    middle, sd = sampled.parameters
     _, covariance = sampled.point.pooled()
+    sds = np.sqrt(np.einsum("bii->bi", covariance))
+    rows = _with_few_missing(group, sampled)
+    middle, sd = (one.reshape(-1, 1)[rows] for one in sampled.parameters)  # (steps, chains, 1)
     return solve.Draws(
         [bounds.middle + bounds.radius * middle, bounds.radius * sd],
         REASON,
-        tuple(mostly_prior(asked, np.sqrt(np.einsum("bii->bi", covariance)))),
+        tuple(mostly_prior(asked, sds)),
         (ASSUMPTION, *assumption(group)),
-        records_kept(group, sampled.point.size),
+        records_kept(group, sampled.point.size[rows.ravel()]),
     )
+
+
+def _with_few_missing(group: Sequence[Release], sampled: solve.Sampled) -> IntArray:
+    """Which of the draws to take, (steps, chains), so that the number of records that do not count
+    has the prior 1/(1 + k), and not the sampler's flat one: of a column most records count, and
+    under a flat prior a noisy count alone would say that some do not. Within each chain draws are
+    chosen anew, in order.
+    """
+    steps, chains, _ = sampled.parameters[0].shape
+    every = np.arange(steps * chains).reshape(steps, chains)
+    if any(one.n is None or one.count is None for one in group):
+        return every
+    public = np.array([float(one.n or 0) for one in group])
+    missing = np.maximum(public - sampled.point.size, 0.0)
+    weight = np.prod(1 / (1 + missing), axis=1).reshape(steps, chains)
+    below = np.cumsum(weight, axis=0) / weight.sum(axis=0)
+    at = (np.arange(steps) + 0.5) / steps
+    step = np.stack([np.searchsorted(below[:, c], at) for c in range(chains)], axis=1)
+    return np.asarray(every[np.minimum(step, steps - 1), np.arange(chains)])
 
 
 def _of(column: Number, level: float, posterior: Posterior) -> Mean:
