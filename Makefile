@@ -40,6 +40,9 @@ calibration: .venv/ready
 	$(BIN)/python bench/calibration.py
 	$(BIN)/python bench/regression_calibration.py calibration
 	$(BIN)/python bench/regression_calibration.py shapes
+	$(BIN)/python bench/mean_coverage.py
+	$(BIN)/python bench/check_calibration.py right
+	$(BIN)/python bench/check_calibration.py wrong
 
 fuzz: .venv/ready
 	NOISEWISE_FUZZ=100000 $(BIN)/pytest tests/test_fuzz.py tests/test_fuzz_inference.py -n 2

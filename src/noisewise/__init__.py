@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from noisewise.artifact import NoisyCount, Release, load, load_many, observe, observe_mean
     from noisewise.curator.publish import release
+    from noisewise.inference.check import Check, check
     from noisewise.inference.difference import difference
     from noisewise.inference.infer import infer, infer_many
     from noisewise.inference.likelihood_of import Likelihood, likelihood
+    from noisewise.inference.mean import Mean, mean, mean_many
     from noisewise.inference.pooling.pool import pool
     from noisewise.inference.pooling.pooled import Pooled
     from noisewise.inference.posterior import Posterior
@@ -22,13 +24,18 @@ if TYPE_CHECKING:
 _HOMES = {
     "Bins": "noisewise.model.columns",
     "Bounds": "noisewise.model.bounds",
+    "Check": "noisewise.inference.check",
     "Likelihood": "noisewise.inference.likelihood_of",
+    "Mean": "noisewise.inference.mean",
     "NoisyCount": "noisewise.artifact",
     "Plan": "noisewise.study.planning",
     "Pooled": "noisewise.inference.pooling.pooled",
     "Posterior": "noisewise.inference.posterior",
     "PrivateBounds": "noisewise.model.bounds",
     "Release": "noisewise.artifact",
+    "check": "noisewise.inference.check",
+    "mean": "noisewise.inference.mean",
+    "mean_many": "noisewise.inference.mean",
     "regress": "noisewise.inference.regress",
     "regress_many": "noisewise.inference.regress",
     "difference": "noisewise.inference.difference",
@@ -52,13 +59,16 @@ _MODULES = {
 __all__ = [
     "Bins",
     "Bounds",
+    "Check",
     "Likelihood",
+    "Mean",
     "NoisyCount",
     "Plan",
     "Pooled",
     "Posterior",
     "PrivateBounds",
     "Release",
+    "check",
     "difference",
     "families",
     "infer",
@@ -66,6 +76,8 @@ __all__ = [
     "likelihood",
     "load",
     "load_many",
+    "mean",
+    "mean_many",
     "noise",
     "observe",
     "observe_mean",

@@ -8,8 +8,10 @@ import typer
 from typer.exceptions import TyperException
 
 from noisewise.cli.audit import audit
+from noisewise.cli.check import check
 from noisewise.cli.infer import InferCommand, infer
 from noisewise.cli.ledger import app as ledger_app
+from noisewise.cli.mean import mean
 from noisewise.cli.plan import PlanCommand, plan
 from noisewise.cli.pool import pool
 from noisewise.cli.regress import RegressCommand, regress
@@ -32,7 +34,9 @@ app = typer.Typer(
 app.add_typer(ledger_app, name="ledger")
 app.command(cls=PlanCommand)(plan)
 app.command(cls=ReleaseCommand)(release)
+app.command()(mean)
 app.command(cls=InferCommand)(infer)
+app.command()(check)
 app.command()(pool)
 app.command(cls=RegressCommand)(regress)
 app.command(cls=ReportCommand)(report)

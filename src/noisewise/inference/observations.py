@@ -87,6 +87,19 @@ class Observations:
             return self.kind.make(scale, self.record.steps)
         return self.kind.on_numbers.make(scale)
 
+    def sizes(self, theta: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """The number of records of the first group, (batch,): where it is not public, drawn given
+        each theta and the release, under the normal approximation.
+        """
+        if self.count is None:
+            return np.full(len(theta), self.n[0])
+        group = np.zeros(len(theta), dtype=np.int64)
+        _, n, log_weight, value = self._summed(*self.record.moments(theta), group)
+        log = np.nan_to_num(value + log_weight, nan=-np.inf, posinf=-np.inf)
+        below = np.cumsum(np.exp(log - log.max(axis=1, keepdims=True)), axis=1)
+        place = (below <= rng.random((len(theta), 1)) * below[:, -1:]).sum(axis=1)
+        return np.asarray(np.round(n[np.arange(len(theta)), np.minimum(place, n.shape[1] - 1)]))
+
     def collapsed(self, theta: FloatArray, group: IntArray) -> FloatArray:
         """log p(y | theta) under the normal approximation; theta (batch, p), group (batch,)."""
         if self.n.size > 1 and theta.shape[1] == 1:  # the moments at a theta serve every group

@@ -123,14 +123,28 @@ def multinomial(n: FloatArray, p: FloatArray, rng: np.random.Generator) -> Float
 def _one_by_one(
     observations: Observations, theta: FloatArray, n: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    family = observations.family
-    own, bounds = observations.record.units(theta)
     try:
-        x = family.simulate(rng, own, int(n.max()))
+        x = records(observations, theta, n, rng)
     except (UnsupportedCombination, ValueError):  # the family has no sampler, or theta is beyond it
         return _together(observations, theta, n, rng)
-    there = np.arange(x.shape[1]) < n[:, None]
-    value = bounded_statistic(family, bounds, x)
+    return sums_of(observations, x)
+
+
+def records(
+    observations: Observations, theta: FloatArray, n: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """n records at each theta, (batch, largest n), in the units of the release; NaN where a row has
+    fewer.
+    """
+    own, _ = observations.record.units(theta)
+    x = observations.family.simulate(rng, own, int(n.max()))
+    return np.where(np.arange(x.shape[1]) < n[:, None], x, np.nan)
+
+
+def sums_of(observations: Observations, x: FloatArray) -> FloatArray:
+    """The sum of t^ over the records of each row, (batch, d)."""
+    there = ~np.isnan(x)
+    value = bounded_statistic(observations.family, observations.record.own_bounds, x)
     if observations.record.steps is not None:
         value = np.floor(value / observations.record.steps + 0.5) * observations.record.steps
     return np.asarray(np.where(there[:, :, None], value, 0.0).sum(axis=1))
@@ -185,7 +199,7 @@ def _skewed(
     mean = np.einsum("bm,bmd->bd", weight, value)
     centred = value - mean[:, None, :]
     covariance = np.einsum("bm,bmd,bme->bde", weight, centred, centred)
-    z, sd = _standard(covariance, rng)
+    z, sd = standard(covariance, rng)
     third = np.einsum("bm,bmd->bd", weight, centred**3)
     skewness = np.where(sd > 0, third / np.maximum(sd, 1e-300) ** 3, 0.0) / np.sqrt(k)[:, None]
     skewness[k > SKEWED] = 0.0
@@ -194,7 +208,7 @@ def _skewed(
     )
 
 
-def _standard(covariance: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+def standard(covariance: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
     """Standard normal draws with the covariance's correlations, and the standard deviations, each
     (batch, d).
     """
@@ -225,7 +239,7 @@ def _normal(
     )
     above = np.maximum(1 - inside - below, 0.0) if high < family.support[1] else np.zeros(len(own))
     number = multinomial(n, np.column_stack([inside, below, above]), rng)
-    z, sd = _standard(moments.covariance, rng)
+    z, sd = standard(moments.covariance, rng)
     k = number[:, :1]
     out = np.where(k > 0, k * moments.mean + np.sqrt(k) * sd * z, 0.0)
     if bounds is not None and bounds.outside == "clamp":

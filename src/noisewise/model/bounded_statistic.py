@@ -295,13 +295,19 @@ class BoundedRecord:
         """Whether its statistic is rounded to a lattice so coarse that it matters."""
         return self.steps is not None and not self.family.integer
 
+    @property
+    def own_bounds(self) -> Bounds | None:
+        """The bounds in the coordinates of the release."""
+        if self.bounds is None or not self.standardised:
+            return self.bounds
+        return Bounds(-1, 1, outside=self.bounds.outside)
+
     def units(self, theta: FloatArray) -> tuple[FloatArray, Bounds | None]:
         """theta and bounds in the coordinates of the release."""
         if not self.standardised:
             return theta, self.bounds
         assert self.bounds is not None
-        own = Bounds(-1, 1, outside=self.bounds.outside)
-        return self.family.standardise(theta, self.bounds), own
+        return self.family.standardise(theta, self.bounds), self.own_bounds
 
     def moments(self, theta: FloatArray, method: str = "auto") -> tuple[FloatArray, FloatArray]:
         """Mean (batch, d) and covariance (batch, d, d); `rough` is to search with."""

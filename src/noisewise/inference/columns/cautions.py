@@ -45,7 +45,7 @@ def regression_cautions(
             "mostly prior."
         )
     mean, covariance = found.point.pooled()
-    out += _mostly_prior(asked, np.sqrt(np.einsum("bii->bi", covariance)))
+    out += mostly_prior(asked, np.sqrt(np.einsum("bii->bi", covariance)))
     beta, sigma = (one.reshape(-1, one.shape[2]) for one in found.parameters[:2])
     if _moved_by_half_the_prior(sigma[:, 0], scale) > DECIDES:
         out.append(
@@ -78,7 +78,8 @@ def _moved_by_half_the_prior(sigma: FloatArray, scale: float) -> float:
     return float(abs(weight @ sigma / weight.sum() - sigma.mean()) / max(sigma.std(), 1e-300))
 
 
-def _mostly_prior(asked: Asked, sds: FloatArray) -> list[str]:
+def mostly_prior(asked: Asked, sds: FloatArray) -> list[str]:
+    """Of which covariates the noise hides how much they vary; `sds` are draws, (draws, numbers)."""
     hardly = []
     place = 0
     for column in asked.columns[: len(asked.columns) - asked.responses]:

@@ -1,0 +1,118 @@
+"""Inferring from many releases like one: what each of them says of the bins of a histogram.
+
+The releases were drawn from one posterior, so that theirs lie about that one. Points are drawn once
+from a wider law, and each release weighs them: prior times likelihood, under the normal
+approximation of the sums, over the law that they were drawn from. That is a thousand times as fast
+as a posterior for each, and it need not be as exact: all releases, also the one that was made, are
+treated alike.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy import stats
+
+from noisewise.inference.methods.base import Progress
+from noisewise.inference.problem import Problem
+from noisewise.inference.same_records import Binned
+from noisewise.mechanism.noise import Noise
+from noisewise.model.arrays import FloatArray
+
+POINTS, POINTS_OF_TWO = 2048, 512
+"""That are weighed, of one parameter and of two: there a likelihood takes longer."""
+WIDER, DEGREES = 1.7, 5
+"""The points' law is a t as many times as wide as the posterior: posteriors of releases drawn from
+it lie about it with sqrt(2) times its sd, and have its width themselves.
+"""
+PIECE = 1 << 16
+"""Pairs of a release and a point whose likelihoods are computed at once."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Releases like one: their statistics and, where n is not public, their noisy counts."""
+
+    statistic: FloatArray  # (releases, d)
+    count: FloatArray | None  # (releases,)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """The posterior mean and covariance of the bins' shares, for each release."""
+
+    mean: FloatArray  # (releases, bins)
+    covariance: FloatArray  # (releases, bins, bins)
+
+
+def infer_again(
+    problem: Problem,
+    binned: Binned,
+    drawn: Drawn,
+    theta: FloatArray,
+    rng: np.random.Generator,
+    progress: Progress | None = None,
+) -> Shares:
+    """What each release says of the bins, NaN where it says nothing; theta, (draws, p), is of the
+    posterior that they were drawn from.
+    """
+    psi = problem.psi(theta)
+    psi = psi[np.isfinite(psi).all(axis=1)]
+    width = np.atleast_2d(np.cov(psi.T)) + np.diag(1e-12 * (1 + psi.var(axis=0)))
+    law = stats.multivariate_t(psi.mean(axis=0), WIDER**2 * width, df=DEGREES)
+    size = POINTS if theta.shape[1] == 1 else POINTS_OF_TWO
+    points = law.rvs(size, random_state=rng).reshape(size, -1)
+    known = problem.log_prior(points, np.zeros(size, dtype=np.int64)) - law.logpdf(points)
+    at = problem.theta(points)
+    shares = binned.shares(at)
+    impossible = ~np.isfinite(shares).all(axis=1)
+    shares[impossible], known[impossible] = 0.0, -np.inf
+    weight = _weights(problem, drawn, at, known, progress)
+    mean = weight @ shares
+    square = np.einsum("rm,mj,mk->rjk", weight, shares, shares, optimize=True)
+    return Shares(mean, square - mean[:, :, None] * mean[:, None, :])
+
+
+def _weights(
+    problem: Problem,
+    drawn: Drawn,
+    theta: FloatArray,
+    known: FloatArray,
+    progress: Progress | None,
+) -> FloatArray:
+    """Of every point given every release, (releases, points), each row of sum 1. An n that is not
+    public is its noisy count, which is as uncertain as its noise.
+    """
+    (one,) = problem.observations
+    mean, covariance = one.record.moments(theta)
+    releases, points = len(drawn.statistic), len(theta)
+    n, spread = np.full(releases, one.n[0]), 0.0
+    if drawn.count is not None:
+        assert one.count is not None
+        n, spread = np.maximum(drawn.count, 1.0), variance_of(one.count.noise)[0]
+    log = np.empty((releases, points))
+    step = max(1, PIECE // points)
+    for start in range(0, releases, step):
+        rows = np.repeat(np.arange(start, min(start + step, releases)), points)
+        place = np.tile(np.arange(points), rows.size // points)
+        m = mean[place]
+        both = n[rows, None, None] * covariance[place] + spread * m[:, :, None] * m[:, None, :]
+        z = drawn.statistic[rows] - n[rows, None] * m
+        with np.errstate(all="ignore"):
+            value = one.shape.log_with_normals(z, both, np.broadcast_to(one.scale[0], z.shape))
+        log[start : start + step] = value.reshape(-1, points)
+        if progress is not None:
+            progress(min(1.0, (start + step) / releases))
+    log = np.nan_to_num(log + known, nan=-np.inf, posinf=-np.inf)
+    top = log.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # of a release that nothing explains: NaN
+        weight = np.exp(log - top)
+    return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def variance_of(noise: Noise) -> FloatArray:
+    """The noise's variance on each number, off its characteristic function near 0."""
+    omega = 1e-3 / noise.scales
+    return np.asarray(2 * (1 - noise.characteristic(omega)) / omega**2)
