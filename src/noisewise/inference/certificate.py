@@ -86,9 +86,10 @@ class Certificate:
         if self.beyond is not None and self.beyond.largest > LEANS:
             found.append(
                 f"of the records it expects {self.beyond.said}, beyond the bounds: the answer "
-                "leans on the family's shape there, of which the release says next to nothing. A "
-                "release with families.Moments gives the mean of the bounded records whatever "
-                "their shape; wider bounds or another family may serve too."
+                "leans on the family's shape there, of which the release says next to nothing. "
+                "noisewise mean, from a release with families.Moments (--moments), gives the mean "
+                "of the bounded records whatever their shape; wider bounds or another family may "
+                "serve too."
             )
         if self.predictive_tail is not None and not self.predictive_tail >= UNLIKELY:
             found.append(
