@@ -156,3 +156,20 @@ def test_the_command_line(tmp_path: Path, capsys, rng) -> None:
     table = str(tmp_path / "wards.csv")
     assert run(["mean", str(tmp_path / "wards.jsonl"), "--draws", "500", "--out", table]) == 0
     assert list(pd.read_csv(table)["group"]) == ["a", "b", "c"]
+
+
+def test_infer_tells_where_its_weak_prior_decides(rng: np.random.Generator) -> None:
+    """Few visits fill little of 0 to 60, and the weak prior of `infer` does not believe in so small
+    an sd: its answer is many sds off, which `mean` is not.
+    """
+    visits = Bounds(0, 60, outside="clamp")
+    few, many = rng.poisson(0.4, 4000).astype(float), rng.uniform(5, 55, 4000)
+    releases = [
+        noisewise.release(
+            pd.DataFrame({"x": x}), family=families.Moments({"x": visits}), epsilon=1, ledger=None
+        )
+        for x in (few, many)
+    ]
+    leaning, sound = (noisewise.infer(one, "weak", seed=1) for one in releases)
+    assert any("leans on the prior" in told for told in leaning.certificate.warnings)
+    assert not any("leans on the prior" in told for told in sound.certificate.warnings)

@@ -11,7 +11,8 @@ from noisewise.artifact import Release
 from noisewise.inference.columns.asked import Asked
 from noisewise.inference.columns.solve import Sampled
 from noisewise.model.arrays import FloatArray
-from noisewise.model.columns import Factor
+from noisewise.model.column_priors import NormalInverseWishart
+from noisewise.model.columns import Factor, Number
 
 PRIOR_SD_OF_SD = 0.2608
 """Under the prior: m uniform on (-1, 1), sd uniform on (0, sqrt(1 - m^2))."""
@@ -20,7 +21,7 @@ PRIOR_SD_OF_INDICATOR = 0.1116
 HARDLY = 0.5
 """A covariate whose sd has more than this share of its prior's sd left is hardly known."""
 DECIDES = 0.5
-"""Where half the prior's scale would move sigma by more of its sds, the prior decides."""
+"""Where half the prior would move an answer by more of its sds, the prior decides."""
 BEYOND = 0.02
 """More of an outcome's own law beyond its bounds bends the line."""
 
@@ -73,9 +74,38 @@ def _moved_by_half_the_prior(sigma: FloatArray, scale: float) -> float:
     """By how many of its sds sigma's mean would move if the prior's scale were half of what it is;
     the draws are weighed anew.
     """
-    log = scale / 2 / sigma**2
-    weight = np.exp(log - log.max())
-    return float(abs(weight @ sigma / weight.sum() - sigma.mean()) / max(sigma.std(), 1e-300))
+    return _moved(sigma, scale / 2 / sigma**2)
+
+
+def _moved(draws: FloatArray, log_weight: FloatArray) -> float:
+    """By how many of its sds the mean of draws moves with these weights."""
+    weight = np.exp(log_weight - log_weight.max())
+    return float(abs(weight @ draws / weight.sum() - draws.mean()) / max(draws.std(), 1e-300))
+
+
+def joint_cautions(
+    columns: Sequence[Number], prior: NormalInverseWishart, found: Sampled
+) -> tuple[str, ...]:
+    """What the certificate of means, sds and correlations warns of: columns of which half the
+    prior, in its scale and its strength, would say something else.
+    """
+    means, sds = (one.reshape(-1, len(columns)) for one in found.parameters[:2])
+    centre, scale = prior.of(len(columns))
+    away = float(prior.strength) * (means - centre) ** 2
+    log_weight = ((np.diag(scale) + away) / (4 * sds**2)).sum(axis=1)
+    leaning = [
+        repr(column.name)
+        for column, mean, sd in zip(columns, means.T, sds.T, strict=True)
+        if max(_moved(mean, log_weight), _moved(sd, log_weight)) > DECIDES
+    ]
+    if not leaning:
+        return ()
+    expected = np.sqrt(np.diag(scale).mean())
+    return (
+        f"what is said of {', '.join(leaning)} leans on the prior, which expects an sd of about "
+        f"{expected:.2g} of half the bounds. noisewise mean needs no such prior for a mean; else "
+        "narrower bounds, a prior with a smaller scale, or a larger epsilon help.",
+    )
 
 
 def mostly_prior(asked: Asked, sds: FloatArray) -> list[str]:

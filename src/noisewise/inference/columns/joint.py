@@ -10,7 +10,7 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.inference.apart import assumption
 from noisewise.inference.columns import solve
 from noisewise.inference.columns.asked import Asked, own_units, strange
-from noisewise.inference.columns.cautions import records_kept
+from noisewise.inference.columns.cautions import joint_cautions, records_kept
 from noisewise.inference.columns.joint_normal import JointNormal
 from noisewise.inference.columns.shares import Shares
 from noisewise.inference.columns.target import Target
@@ -72,6 +72,7 @@ def solutions(
     generators = [streams.sampler(g) for g in range(len(groups))]
     parts: list[list[list[FloatArray]]] = [[] for _ in groups]
     kept: list[tuple[float, float] | None] = [None] * len(groups)
+    cautions: list[tuple[str, ...]] = [() for _ in groups]
     jobs: list[tuple[Number, ...] | Factor] = [family.numeric] if family.numeric else []
     jobs += family.factors
     for place, columns in enumerate(jobs):
@@ -84,15 +85,17 @@ def solutions(
         for g, one in enumerate(found):
             parts[g].append(_in_own_units(columns, one.parameters))
             kept[g] = records_kept(groups[g], one.point.size)
+            if not isinstance(columns, Factor):
+                cautions[g] = joint_cautions(columns, own, one)
     return [
         solve.Draws(
             _level([one for part in own_parts for one in part]),
             REASON,
-            (),
+            told,
             (*ASSUMPTIONS, *assumption(group)),
             share,
         )
-        for group, own_parts, share in zip(groups, parts, kept, strict=True)
+        for group, own_parts, told, share in zip(groups, parts, cautions, kept, strict=True)
     ]
 
 
