@@ -241,7 +241,7 @@ def test_extreme_bounds_keep_the_promise_or_are_refused(
     ("family", "bounds", "missing", "message"),
     [
         (families.Bernoulli(), Bounds(0, 1, outside="clamp"), None, "leave bounds out"),
-        (families.Bernoulli(), None, 0.5, "must be 0 or 1"),
+        (families.Bernoulli(), None, 0.5, "must be 0, 1"),
         (families.Exponential(), None, None, "needs bounds"),
         (families.Exponential(), Bounds(-1, 5, outside="clamp"), None, "reach outside"),
         (families.Geometric(), Bounds(0, 5, outside="clamp"), None, "reach outside"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from noisewise.mechanism.mechanisms import Mechanism, mechanism_for
+from noisewise.mechanism.missing import DROPPED, DROPPED_LABELS
 from noisewise.mechanism.privacy import (
     DIGITS_OF_TOTAL,
     MOST_RECORDS_PER_PERSON,
@@ -237,8 +238,8 @@ def _check_neighbours(
     if privacy.unit != privacy.person + WHERE[sizes]:
         raise ValueError("the unit of privacy does not fit the group and n.")
     hidden = privacy.neighbours == "add_remove" or sizes == "released" or privacy.enforced
-    some = release.group is None and _may_leave_out(release)
-    if release.n is not None if hidden else release.n is None and not some:
+    dropped = release.group is None and not {DROPPED, DROPPED_LABELS}.isdisjoint(release.notes)
+    if (release.n is None) != (hidden or dropped):
         raise ValueError(
             "n is public where neighbours replace one record (within its group) and all records "
             "count, and nowhere else."
@@ -253,18 +254,13 @@ def _check_neighbours(
     counted = privacy.count_sensitivity
     reach = (steps if counted is None else counted) / privacy.records_per_person
     alone = mechanism.apart_by_ones(1 if counted is None else 2)
-    if privacy.neighbours == "replace_one" and release.group is None:
+    if privacy.neighbours == "replace_one" and (dropped or privacy.enforced):
         # one that counts may be replaced by one that does not
         if reach < alone * (1 - _ROUNDING):
             raise ValueError(_OTHER_NEIGHBOURS)
         return
     if (reach > alone * (1 + _ROUNDING)) != (privacy.neighbours == "replace_one"):
         raise ValueError(_OTHER_NEIGHBOURS)
-
-
-def _may_leave_out(release: "Release") -> bool:
-    """Whether records without a value may be no records: n is not told, but how many count is."""
-    return release.count is not None or release.family.statistic_kind == "counts"
 
 
 def _check_table(release: "Release", privacy: Privacy, mechanism: Mechanism, steps: float) -> None:

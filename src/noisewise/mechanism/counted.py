@@ -6,11 +6,9 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from noisewise.mechanism.lattice import Coordinates, Lattice, Plain, Stage
+from noisewise.mechanism.missing import DROPPED
 from noisewise.mechanism.sensitivity import Sensitivity, Size
 from noisewise.model.arrays import FloatArray, Namespace
-
-DROPPED = "Missing records are no records; the count is of those that have a value."
-"""What becomes of missing records, for whoever reads the release."""
 
 
 @final

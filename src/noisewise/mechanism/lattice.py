@@ -21,7 +21,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, final
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.mechanism.missing import DROP, Missing, missing_note, substitute_for
+from noisewise.mechanism.missing import (
+    DROP,
+    DROPPED_LABELS,
+    Missing,
+    missing_note,
+    substitute_for,
+)
 from noisewise.mechanism.ruler import TOP, Ruler
 from noisewise.mechanism.sensitivity import (
     Sensitivity,
@@ -426,7 +432,7 @@ class Counts(Lattice):
     @property
     def note(self) -> str:
         if self.drop:
-            return "Records that are missing or unlisted are no records."
+            return DROPPED_LABELS
         return f"Records that are missing or unlisted count as {self.family.other!r}."
 
     def query(self, records: Records) -> list[Sums]:

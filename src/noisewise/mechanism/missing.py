@@ -14,6 +14,10 @@ DROP: Literal["drop"] = "drop"
 """In place of a value: a record without one is no record, and how many have one is released."""
 Missing = float | bool | Literal["drop"] | None
 """What a missing record stands for; None for what the family takes without a word."""
+DROPPED = "Missing records are no records; the count is of those that have a value."
+"""What becomes of missing records that are dropped, for whoever reads the release."""
+DROPPED_LABELS = "Records that are missing or unlisted are no records."
+"""The same of records with labels."""
 _COUNTS_AS = re.compile(r"Missing records are treated as records with the value (\S+)\.")
 """The note of a release in which a missing record counts as a number."""
 
