@@ -171,7 +171,7 @@ def test_a_categorical_posterior_has_k_numbers() -> None:
     assert posterior.mean("probabilities").shape == (3,)
     assert posterior.quantile("probabilities", [0.1, 0.9]).shape == (2, 3)
     assert posterior.mean("probabilities").sum() == pytest.approx(1)
-    assert posterior.plot().axes[0].get_xlabel() .startswith("probability")
+    assert posterior.plot().axes[0].get_xlabel().startswith("probability")
 
 
 GOOD = {"family": families.Bernoulli(), "n": 10, "statistic": 3.0, "noise": noise.Laplace(1.0)}
