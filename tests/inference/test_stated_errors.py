@@ -11,7 +11,7 @@ from noisewise import Bounds, families, noise, priors
 from noisewise.inference.grid import one_parameter
 from noisewise.inference.grid.adaptive import Grid
 from noisewise.inference.grid.coordinates import Axis
-from noisewise.inference.grid.marginal import Marginal
+from noisewise.inference.grid.masses import Masses
 from noisewise.inference.methods import grid_solutions
 from noisewise.model.arrays import FloatArray, IntArray
 
@@ -28,7 +28,7 @@ def test_the_error_of_a_grid_is_about_its_distance_from_the_density(law: Any, po
     """
     psi = np.linspace(law.ppf(1e-8), law.ppf(1 - 1e-8), points)
     grid = Grid(psi, law.logpdf(psi), np.array([0, points]))
-    fine = Marginal.of(grid, REAL)
+    fine = Masses.of(grid, REAL.range)
     stated = grid_solutions._grid_error(grid, fine)
     at = np.linspace(psi[0], psi[-1], 200_001)
     density = np.exp(np.interp(at, fine.psi, fine.log_density))

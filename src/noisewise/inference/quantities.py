@@ -4,7 +4,7 @@ one, else off draws.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -49,6 +49,9 @@ class FromDensity(Quantity):
     """Off its own marginal density, of one group."""
 
     marginal: Marginal
+
+    def summary(self) -> FloatArray:
+        return np.asarray(self.marginal.summary[0])
 
     def moments(self) -> tuple[float, float]:
         mean, sd = self.marginal.moments
@@ -114,9 +117,7 @@ def of_draws(
 
 @dataclass(frozen=True)
 class Linked(Axis):
-    """The axis of a quantity of one parameter, along the grid of that parameter, or against it
-    where the quantity falls as the parameter grows.
-    """
+    """The axis of a quantity of one parameter, along the grid of that parameter."""
 
     grid: Axis
     """That along which the parameter's density is known."""
@@ -126,21 +127,19 @@ class Linked(Axis):
     shift: float
 
     @property
-    def _sign(self) -> float:
-        return 1.0 if self.slope > 0 else -1.0
+    def falls(self) -> bool:
+        return self.slope < 0
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return self.grid.range
 
     @property
     def _target(self) -> Axis:
         return Axis(self.lower, self.upper)
 
     def _own(self, psi: FloatArray) -> FloatArray:
-        along = self._sign * psi
-        return along if self.grid == self.own else self.own.psi(self.grid.theta(along))
-
-    @property
-    def range(self) -> tuple[float, float]:
-        low, high = self.grid.range
-        return (low, high) if self.slope > 0 else (-high, -low)
+        return psi if self.grid == self.own else self.own.psi(self.grid.theta(psi))
 
     def theta(self, psi: FloatArray) -> FloatArray:
         with np.errstate(over="ignore"):  # a tail that no float holds
@@ -148,33 +147,23 @@ class Linked(Axis):
 
     def psi(self, theta: FloatArray) -> FloatArray:
         own = (self._target.psi(theta) - self.shift) / self.slope
-        along = own if self.grid == self.own else self.grid.psi(self.own.theta(own))
-        return np.asarray(np.clip(self._sign * along, *self.range))
+        with np.errstate(over="ignore"):  # clipped below
+            along = own if self.grid == self.own else self.grid.psi(self.own.theta(own))
+        return np.asarray(np.clip(along, *self.range))
 
     def log_jacobian(self, psi: FloatArray) -> FloatArray:
         own = self._own(psi)
         value = self._target.log_jacobian(self.slope * own + self.shift) + np.log(abs(self.slope))
         if self.grid == self.own:
             return np.asarray(value)
-        along = self._sign * psi
-        return np.asarray(value + self.grid.log_jacobian(along) - self.own.log_jacobian(own))
+        return np.asarray(value + self.grid.log_jacobian(psi) - self.own.log_jacobian(own))
 
 
 def of_one(which: Derived, parameter: Parameter, known: Marginal) -> Marginal:
     """The densities of a quantity of one parameter, of all groups, from the parameter's."""
     own = Axis.of(parameter)
     axis = Linked(which.lower, which.upper, known.axis, own, which.slope, which.shift)
-    index = _tail_index(which, own, known)
-    if which.slope > 0:
-        return replace(known, axis=axis, index=index)
-    backwards = np.concatenate(
-        [
-            np.arange(end - 1, start - 1, -1)
-            for start, end in zip(known.start[:-1], known.start[1:], strict=True)
-        ]
-    )
-    decay = None if known.decay is None else known.decay[:, ::-1]
-    return Marginal(-known.psi[backwards], known.value[backwards], known.start, axis, decay, index)
+    return Marginal(known.of_psi, axis, _tail_index(which, own, known))
 
 
 def _tail_index(which: Derived, own: Axis, known: Marginal) -> FloatArray | None:
@@ -186,8 +175,9 @@ def _tail_index(which: Derived, own: Axis, known: Marginal) -> FloatArray | None
     if np.isinf(own.lower):  # the exponential of a power law falls with none
         heavy = known.index is not None and (known.index < THIN).any()
         return np.ones(known.groups) if heavy else None
-    if known.decay is not None:
-        return np.asarray(known.decay[:, 1 if which.slope > 0 else 0] / abs(which.slope) + 1)
+    decay = known.of_psi.decay
+    if decay is not None:
+        return np.asarray(decay[:, 1 if which.slope > 0 else 0] / abs(which.slope) + 1)
     if known.index is not None and which.slope > 0:
         return np.asarray((known.index - 1) / which.slope + 1)
     return None

@@ -21,6 +21,11 @@ class Axis:
     lower: float
     upper: float
 
+    @property
+    def falls(self) -> bool:
+        """Whether theta falls as psi grows."""
+        return False
+
     @classmethod
     def of(cls, parameter: Parameter) -> "Axis":
         """The axis of a parameter."""

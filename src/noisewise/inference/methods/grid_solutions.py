@@ -12,8 +12,8 @@ import numpy as np
 from noisewise.inference import effort, quantities
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.grid import (
-    marginal,
     margins,
+    masses,
     one_parameter,
     peaks_of_one,
     peaks_of_two,
@@ -22,6 +22,7 @@ from noisewise.inference.grid import (
 from noisewise.inference.grid.adaptive import Grid
 from noisewise.inference.grid.coordinates import Axis
 from noisewise.inference.grid.marginal import Marginal
+from noisewise.inference.grid.masses import Masses
 from noisewise.inference.grid.one_parameter import Curves
 from noisewise.inference.grid.patch import Patch
 from noisewise.inference.grid.ranges import limits
@@ -155,18 +156,18 @@ class OneParameter(_OnGrid):
     def certificate(self) -> Certificate:
         found, axis = self.batch.curves, self.batch.problem.axes[0]
         problem = self.batch.problem.take(np.array([self.group]))
-        crude = Marginal.of(
-            _only(found.collapsed, self.group), axis, self.batch.decay[self.group, None]
+        crude = Masses.of(
+            _only(found.collapsed, self.group), axis.range, self.batch.decay[self.group, None]
         )
         error = float(found.error[self.group]) + _grid_error(
-            _only(found.grid, self.group), self._marginals[0]
+            _only(found.grid, self.group), self._marginals[0].of_psi
         )
         distance = None
         if self.batch.exact:
             psi = axis.psi(self._marginals[0].quantile(np.array(CHECKED))[0])
             with effort.limited(effort.CHECK):
                 error += _node_error(problem, psi)
-            distance = float(marginal.distance(self._marginals[0], crude)[0])
+            distance = float(masses.distance(self._marginals[0].of_psi, crude)[0])
         tail = predictive_tail(problem) if self.method != "naive" else None
         points = int(found.points[self.group]) if self.batch.exact else None
         return Certificate(
@@ -176,7 +177,7 @@ class OneParameter(_OnGrid):
             distance,
             tail,
             evaluations=points,
-            peaks=self._marginals[0].peaks(0),
+            peaks=self._marginals[0].of_psi.peaks(0),
             assumptions=self.batch.request.assumptions,
             conflict=conflict(problem, partial(_draw_one, self.batch.exact)),
         )
@@ -283,7 +284,8 @@ class TwoParameters(_OnGrid):
         problem = self.batch.problem.take(np.array([self.group]))
         weights, distance = self._weights, None
         error = float(weights @ [float(one.error[0]) for one in self._patches])
-        error += sum(map(_grid_error, self.batch.margins(self.group), self._marginals))
+        known = (one.of_psi for one in self._marginals)
+        error += sum(map(_grid_error, self.batch.margins(self.group), known))
         if self.batch.exact:
             distance = _distance(self._patches)
             with effort.limited(effort.CHECK):
@@ -359,15 +361,15 @@ def _node_error(problem: Problem, psi: FloatArray) -> float:
     return float(np.ptp(change)) / 2 if np.isfinite(change).all() else 1.0
 
 
-def _grid_error(grid: Grid, fine: Marginal) -> float:
+def _grid_error(grid: Grid, fine: Masses) -> float:
     """Interpolation at third order: half the points err eight times as much, so their distance over
     7 is what is left.
     """
     if grid.psi.size < 9:
         return 0.0
     keep = np.unique(np.append(np.arange(0, grid.psi.size, 2), grid.psi.size - 1))
-    coarse = Marginal.of(
-        Grid(grid.psi[keep], grid.value[keep], np.array([0, keep.size])), fine.axis, fine.decay
+    coarse = Masses.of(
+        Grid(grid.psi[keep], grid.value[keep], np.array([0, keep.size])), fine.floats, fine.decay
     )
     values = np.interp(fine.psi, coarse.psi, coarse.log_density)
     gap = np.abs(np.exp(values) - np.exp(fine.log_density))

@@ -201,21 +201,11 @@ class Densities:
         good = np.isfinite(middle) & np.isfinite(shift) & (np.abs(shift) < self.population.unit)
         ratio, shift = np.where(good, ratio, 1.0), np.where(good, shift, 0.0)
         middle = np.where(good, middle, 0.0)
-        group = np.repeat(np.arange(rough.groups), np.diff(rough.start))
-        psi = middle[group] + shift[group] + (rough.psi - middle[group]) * ratio[group]
+        old, group = rough.of_psi.psi, rough.of_psi.group
+        psi = middle[group] + shift[group] + (old - middle[group]) * ratio[group]
         low, high = self.population.axis.range
-        psi = np.where((rough.psi <= low) | (rough.psi >= high), rough.psi, np.clip(psi, low, high))
-        fields = replace(rough, psi=psi)
-        return Known(
-            fields.psi,
-            fields.value,
-            fields.start,
-            fields.axis,
-            rough.decay,
-            None,
-            self.mean,
-            self.sd,
-        )
+        psi = np.where((old <= low) | (old >= high), old, np.clip(psi, low, high))
+        return Known(replace(rough.of_psi, psi=psi), rough.axis, None, self.mean, self.sd)
 
 
 def _thinned(psi: FloatArray) -> FloatArray:

@@ -89,7 +89,8 @@ class Pooled:
             crude = mean + pulled + np.sqrt(variance) * rng.standard_normal(mean.shape)
             order = np.argsort(crude, axis=1)
             level = (np.arange(size) + rng.random((some.size, size))) / size  # increasing
-            exact = marginal._invert(level, np.broadcast_to(some[:, None], level.shape))
+            group = np.broadcast_to(some[:, None], level.shape)
+            exact = marginal.axis.theta(marginal.of_psi.quantile(level, group))
             np.put_along_axis(crude, order, exact, axis=1)
             out[:, some] = crude.T
         return out

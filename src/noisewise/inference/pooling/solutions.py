@@ -52,11 +52,8 @@ class OfGroup(Solution):
     @cached_property
     def _own(self) -> Known:
         whole = self.pool.marginal
-        rows = slice(whole.start[self.group], whole.start[self.group + 1])
-        start = np.array([0, rows.stop - rows.start])
         mean, sd = (moment[self.group, None] for moment in whole.moments)
-        decay = None if whole.decay is None else whole.decay[self.group, None]
-        return Known(whole.psi[rows], whole.value[rows], start, whole.axis, decay, None, mean, sd)
+        return Known(whole.of_psi.only(self.group), whole.axis, None, mean, sd)
 
     def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
         return self._own.moments
