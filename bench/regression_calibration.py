@@ -1,7 +1,8 @@
 """Are regressions calibrated? Truths and covariate moments from the prior; and, with covariates and
 errors of real shapes, how often 90 % intervals cover.
 
-`calibration`: n x epsilon x covariates x kind of noise, every coefficient and sigma. Of all lines
+`calibration`: n x epsilon x covariates x kind of noise, every coefficient and sigma; then all
+trials of one n, one epsilon, one kind of noise, one number of covariates together. Of all lines
 together, one run in a hundred of a calibrated method has a false alarm: the limits of KS and of the
 mean and the variance of z = Phi^-1(U) share that 1 % evenly.
 
@@ -10,10 +11,12 @@ normal. Coverage of 90 % intervals between 86 and 94 %, but for trials of which 
 that the covariates' moments are mostly prior.
 
 Run: python bench/regression_calibration.py [calibration|shapes] [--trials 1000] [--jobs 2] [--only
-TEXT]. Stop it and start it again: finished chunks are kept in bench/data and not done again.
+TEXT]. Stop it and start it again, with more trials if you like: finished chunks are kept in
+bench/data and not done again.
 """
 
 import argparse
+import itertools
 import sys
 import time
 from dataclasses import dataclass
@@ -32,12 +35,8 @@ from noisewise.study.regressions import OUTCOME, UNIT, RegressionSetting, unifor
 
 FOLDER = Path(__file__).parent / "data"
 SIZES, EPSILONS = (10, 30, 100, 1000, 10**5), (0.1, 1.0, 10.0)
-COVARIATES = {
-    "1 number": (1, ()),
-    "1 number, 1 factor of 2": (1, (2,)),
-    "4 numbers": (4, ()),
-    "1 number, factors of 3 and 2": (1, (3, 2)),
-}
+FACTORS = ((2,), (3,), (3, 2))
+"""Levels of the factors, in turn, of the settings that have any."""
 FALSE_ALARM = 0.01
 CHUNK = 50
 LEAST, MOST = 0.86, 0.94
@@ -53,13 +52,18 @@ def law(family, epsilon, kind):
 
 def settings():
     out = {}
-    for name, (numbers, levels) in COVARIATES.items():
-        for n in SIZES:
-            for epsilon in EPSILONS:
-                for kind in ("laplace", "normal"):
-                    plain = RegressionSetting(n, noise.Laplace(1.0), numbers, levels)
-                    own = RegressionSetting(n, law(plain.family, epsilon, kind), numbers, levels)
-                    out[f"{name}, n={n}, epsilon={epsilon:g}, {kind}"] = own
+    every = itertools.product(SIZES, EPSILONS, ("laplace", "normal"))
+    for turn, (n, epsilon, kind) in enumerate(every):
+        factors = FACTORS[(turn + n % 3) % len(FACTORS)]
+        said = " and ".join(map(str, factors))
+        for name, numbers, levels in (
+            ("1 number", 1, ()),
+            (f"1 number and factors of {said}", 1, factors),
+            ("4 numbers", 4, ()),
+        ):
+            plain = RegressionSetting(n, noise.Laplace(1.0), numbers, levels)
+            own = RegressionSetting(n, law(plain.family, epsilon, kind), numbers, levels)
+            out[f"{name}, n={n}, epsilon={epsilon:g}, {kind}"] = own
     return out
 
 
@@ -130,7 +134,7 @@ def shapes():
 def shape_chunk(shaped, trials, rng):
     """U of every truth, and whether the certificate said that it is mostly prior."""
     releases = [shaped.release(rng) for _ in range(trials)]
-    found = regress_many(releases, OUTCOME, ["a", "b"], draws=1000, seed=int(rng.integers(2**32)))
+    found = regress_many(releases, OUTCOME, ["a", "b"], draws=400, seed=int(rng.integers(2**32)))
     slope = "a[1]" if shaped.shape == "rare" else "a"
     truths = dict(zip(("intercept", slope, "b", "sigma"), (*SLOPES, SIGMA), strict=True))
     out = {name: [one.cdf(name, value) for one in found] for name, value in truths.items()}
@@ -140,16 +144,17 @@ def shape_chunk(shaped, trials, rng):
 
 def run(kind, work, items, trials, jobs, seed):
     """U by setting and name."""
-    folder = FOLDER / f"regression-{kind}-{trials}-{seed}"
-    engine.claim(folder, {"study": f"regression {kind}", "trials": trials, "seed": seed})
+    folder = FOLDER / f"regression-{kind}-{seed}"
+    engine.claim(folder, {"study": f"regression {kind}", "chunk": CHUNK, "seed": seed})
     chunks = {
         name: [
-            engine.Chunk(f"{name} from {start}", work, (item, min(CHUNK, trials - start)))
+            engine.Chunk(f"{name} from {start}", work, (item, CHUNK))
             for start in range(0, trials, CHUNK)
         ]
         for name, item in items.items()
     }
-    every = [chunk for own in chunks.values() for chunk in own]
+    # the first chunk of every setting, then the second: a run that is stopped has looked at all
+    every = [chunk for row in zip(*chunks.values(), strict=True) for chunk in row]
     with Progress() as bar:
         task = bar.add_task(f"{len(items)} settings", total=len(every))
         found = engine.run(every, folder, seed, jobs, report=lambda *_: bar.advance(task))
@@ -166,8 +171,23 @@ def z_of(u):
     return special.ndtri(np.clip(u, 5e-4, 1 - 5e-4))
 
 
+def together(found):
+    """All trials that share one thing, by what they share and which of the truths it is."""
+    out = {}
+    for name, own in found.items():
+        covariates, *shared = name.rsplit(", ", 3)
+        shared.append("factors" if "factor" in covariates else covariates)
+        slope = next(key for key in own if key not in ("intercept", "sigma"))
+        # one slope of each trial: those of one trial hang together
+        for key, kind in (("intercept", "intercept"), (slope, "slope"), ("sigma", "sigma")):
+            for one in shared:
+                out.setdefault((f"all with {one}", kind), []).append(own[key])
+    return [(*key, np.concatenate(parts)) for key, parts in out.items()]
+
+
 def judge(found):
     lines = [(name, key, u) for name, own in found.items() for key, u in own.items()]
+    lines += together(found)
     level = FALSE_ALARM / (3 * len(lines))
     failed, worst = 0, np.zeros(3)
     for name, key, u in lines:

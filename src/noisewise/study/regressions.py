@@ -116,7 +116,7 @@ def truth_of(
 
 
 def uniforms(
-    setting: RegressionSetting, trials: int, rng: np.random.Generator, draws: int = 1000
+    setting: RegressionSetting, trials: int, rng: np.random.Generator, draws: int = 200
 ) -> dict[str, FloatArray]:
     """Where each truth lies in its posterior, by name; uniform where all is right."""
     family = setting.family

@@ -29,7 +29,8 @@ MOST_BLOCKS = 11
 GOOD_RHAT, BAD_RHAT = 1.04, 1.1
 """Chains that agree so well have mixed; of those that agree worse, the first steps are left out."""
 GOOD_ESS = 400.0
-"""Independent draws that the chains must be worth."""
+"""Independent draws that the chains must be worth, or as many as are asked for if these are
+fewer."""
 Progress = Callable[[float], None]
 
 
@@ -123,7 +124,7 @@ def _piece(
                 for g, drawn in zip(chosen.tolist(), x, strict=True):
                     held[g].append(drawn)
                     found[g] = _drawn(target, np.concatenate(held[g]), g, generators[g])
-                mixed = np.array([_mixed(found[g], held[g]) for g in chosen.tolist()])
+                mixed = np.array([_mixed(found[g], held[g], draws) for g in chosen.tolist()])
                 again.append(chosen[~mixed])
                 states.append(after.take(np.flatnonzero(~mixed)))
                 if progress is not None:
@@ -134,13 +135,13 @@ def _piece(
     return [found[g] for g in range(groups)]
 
 
-def _mixed(sampled: Sampled, held: list[FloatArray]) -> bool:
+def _mixed(sampled: Sampled, held: list[FloatArray], draws: int) -> bool:
     """Whether the chains have; where some have only now arrived, their first steps are let go."""
     told = diagnostics.of(np.concatenate(sampled.parameters, axis=2))
     rhat, ess = float(told.rhat.max()), float(told.ess.min())
     if rhat > BAD_RHAT:
         del held[0]
-    return rhat < GOOD_RHAT and ess > GOOD_ESS
+    return rhat < GOOD_RHAT and ess > min(GOOD_ESS, draws)
 
 
 def _drawn(target: Target, x: FloatArray, group: int, rng: np.random.Generator) -> Sampled:
