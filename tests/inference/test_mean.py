@@ -43,6 +43,48 @@ def test_it_agrees_with_brute_force(rng) -> None:
     assert found.posterior.sd("mean") == pytest.approx(30 * np.sqrt(variance), rel=0.06)
 
 
+@pytest.mark.parametrize("law", [noise.Laplace(2.0), noise.Gaussian(2.5)])
+@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize("public", [True, False])
+def test_records_that_do_not_count_against_simulated_ones(law, n, public, rng) -> None:
+    """Draws of N, m and s from the prior, weighed by the noise's density: half of the time all
+    records count, else k do not with a chance that falls as 1/(1 + k). Where no n is public every N
+    is as likely. 2 million draws, of which thousands count: all limits are five times their error.
+    """
+    size, m_true, s_true, many = 0.9 * n, -0.6, 0.3, 2_000_000
+    y = [size * m_true, size * (m_true**2 + s_true**2), size + 1.5]
+    k = np.arange(1, n - 2)
+    missing = rng.choice(k, many, p=(1 / (1 + k)) / (1 / (1 + k)).sum())
+    missing[rng.random(many) < 0.5] = 0
+    counted = n - missing if public else rng.uniform(3, 2 * n, many)
+    m = rng.uniform(-1, 1, many)
+    s = rng.uniform(0, 1, many) * np.sqrt(1 - m**2)
+    found = [counted * m, counted * (m**2 + s**2), counted]
+    log = sum(law.broadcast(1).log_density((a - b)[:, None]) for a, b in zip(y, found, strict=True))
+    weight = np.exp(log.ravel() - log.max())
+    weight /= weight.sum()
+    mean = m + s * rng.standard_t(counted - 1) / np.sqrt(counted - 1)
+    centre = weight @ mean
+    sd = np.sqrt(weight @ (mean - centre) ** 2)
+    error = 5 * np.sqrt((weight**2).sum())
+    release = observe(
+        family=FAMILY, count=NoisyCount(y[2], law), statistic=y[:2], noise=law.broadcast(2)
+    )
+    if public:
+        release = noisewise.Release(
+            FAMILY, n, tuple(y[:2]), law.broadcast(2), count=NoisyCount(y[2], law)
+        )
+    answer = noisewise.mean(release, draws=200_000, seed=1)
+    assert answer.mean == pytest.approx(30 + 30 * centre, abs=30 * sd * (error + 0.01))
+    assert answer.posterior.sd("mean") == pytest.approx(30 * sd, rel=error + 0.02)
+    kept = answer.posterior.certificate.records_kept
+    if public:
+        below = [weight[counted <= share * n + 0.5].sum() for share in kept]
+        assert below[0] >= 0.05 - error
+        assert below[1] >= 0.95 - error
+        assert weight[counted < kept[0] * n - 0.5].sum() <= 0.05 + error
+
+
 def test_without_noise_it_is_the_t_interval(rng) -> None:
     x = rng.gamma(2, 5, 30)
     found = noisewise.mean(released(x, 1e-6, rng), draws=20_000, seed=1)

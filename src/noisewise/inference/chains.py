@@ -38,7 +38,7 @@ class Chains(Solution):
         chosen = [self._of(j)[rows] for j in range(len(self.values))]
         return [values[:, 0] if values.shape[1] == 1 else values for values in chosen]
 
-    def chains(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
+    def chains(self, rng: np.random.Generator, size: int) -> list[FloatArray] | None:
         chosen = [along(values, size) for values in self.values]
         return [values[:, :, 0] if values.shape[2] == 1 else values for values in chosen]
 

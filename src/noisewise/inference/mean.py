@@ -10,19 +10,21 @@ import numpy as np
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.apart import assumption, check_together
-from noisewise.inference.columns import solve
-from noisewise.inference.columns.asked import Asked, alike
+from noisewise.inference.certificate import Certificate
+from noisewise.inference.chains import Chains
+from noisewise.inference.columns import mean_of_records
+from noisewise.inference.columns.asked import Asked, strange
 from noisewise.inference.columns.cautions import mostly_prior, records_kept
-from noisewise.inference.columns.joint import refusal
-from noisewise.inference.columns.mean_of_records import MeanOfRecords
-from noisewise.inference.columns.target import Target
+from noisewise.inference.columns.mean_of_records import LEAST, records_of
 from noisewise.inference.methods.base import Progress, Unsolved
 from noisewise.inference.posterior import Posterior
+from noisewise.inference.solution import Solution
 from noisewise.inference.streams import Streams
-from noisewise.model.arrays import IntArray
 from noisewise.model.columns import Number
 from noisewise.model.families.moments import Moments
 
+NAME = "quadrature"
+"""Of the method, in the certificate."""
 REASON = "noisy sums of one column, and of its squares"
 """Why this method."""
 ASSUMPTION = (
@@ -145,65 +147,71 @@ def _posteriors(
     seed: int | None,
     progress: Progress | None,
 ) -> list[Posterior]:
-    """Groups alike in one batch; one that cannot be solved says why."""
+    """One after the other; one that cannot be solved says why."""
     streams, own = Streams(seed, groups), Moments({column.name: column.bounds})
     asked = Asked.of(_family(groups[0][0]), [column], [])
-    out: dict[int, Posterior] = {}
-    together: dict[Any, list[int]] = {}
+    out = []
     for place, group in enumerate(groups):
-        why = refusal(group)
+        seeds, why = partial(streams.of, place), _refusal(group)
+        solution: Solution
         if why is None:
-            together.setdefault(alike(group), []).append(place)
+            solution = _solution(asked, column, group, draws, streams.sampler(place))
         else:
-            seeds = partial(streams.of, place)
-            out[place] = Posterior(own, Unsolved(own, why), "none", draws, seeds, releases=group)
-    for members in together.values():
-        chosen = [groups[place] for place in members]
-        target = Target(asked.cone(), MeanOfRecords(), asked.data(chosen))
-        generators = [streams.sampler(place) for place in members]
-        found = solve.run(target, generators, draws, progress)
-        for place, sampled in zip(members, found, strict=True):
-            seeds, group = partial(streams.of, place), groups[place]
-            solution = _solution(asked, column, group, sampled)
-            out[place] = Posterior(own, solution, solve.NAME, draws, seeds, releases=group)
-    return [out[place] for place in range(len(groups))]
+            solution = Unsolved(own, why)
+        method = NAME if why is None else "none"
+        out.append(Posterior(own, solution, method, draws, seeds, releases=group))
+        if progress is not None:
+            progress((place + 1) / len(groups))
+    return out
+
+
+def _refusal(group: Sequence[Release]) -> str | None:
+    """Why there is no mean of these releases, if there is none."""
+    for one in group:
+        if one.n is not None and one.n < LEAST:
+            return f"{one.n} records cannot tell how a column varies; at least {LEAST} are needed"
+    return next((why for one in group if (why := strange([one])) is not None), None)
 
 
 def _solution(
-    asked: Asked, column: Number, group: Sequence[Release], sampled: solve.Sampled
-) -> solve.Draws:
+    asked: Asked,
+    column: Number,
+    group: Sequence[Release],
+    draws: int,
+    rng: np.random.Generator,
+) -> "Drawn":
     """In the column's own units."""
-    bounds = column.bounds
-    _, covariance = sampled.point.pooled()
-    sds = np.sqrt(np.einsum("bii->bi", covariance))
-    rows = _with_few_missing(group, sampled)
-    middle, sd = (one.reshape(-1, 1)[rows] for one in sampled.parameters)  # (steps, chains, 1)
-    return solve.Draws(
+    parts = [records_of(asked.data([[one]])).draw(rng, draws) for one in group]
+    found, bounds = mean_of_records.Drawn.together(parts), column.bounds
+    middle, sd = (one.reshape(-1, 1, 1) for one in (found.population, found.spread))
+    return Drawn(
         [bounds.middle + bounds.radius * middle, bounds.radius * sd],
-        REASON,
-        tuple(mostly_prior(asked, sds)),
+        tuple(mostly_prior(asked, found.sd[:, None])),
         (ASSUMPTION, *assumption(group)),
-        records_kept(group, sampled.point.size[rows.ravel()]),
+        records_kept(group, found.size),
     )
 
 
-def _with_few_missing(group: Sequence[Release], sampled: solve.Sampled) -> IntArray:
-    """Which of the draws to take, (steps, chains), so that the number of records that do not count
-    has the prior 1/(1 + k), and not the sampler's flat one: of a column most records count, and
-    under a flat prior a noisy count alone would say that some do not. Within each chain draws are
-    chosen anew, in order.
-    """
-    steps, chains, _ = sampled.parameters[0].shape
-    every = np.arange(steps * chains).reshape(steps, chains)
-    if any(one.n is None or one.count is None for one in group):
-        return every
-    public = np.array([float(one.n or 0) for one in group])
-    missing = np.maximum(public - sampled.point.size, 0.0)
-    weight = np.prod(1 / (1 + missing), axis=1).reshape(steps, chains)
-    below = np.cumsum(weight, axis=0) / weight.sum(axis=0)
-    at = (np.arange(steps) + 0.5) / steps
-    step = np.stack([np.searchsorted(below[:, c], at) for c in range(chains)], axis=1)
-    return np.asarray(every[np.minimum(step, steps - 1), np.arange(chains)])
+@final
+@dataclass(frozen=True)
+class Drawn(Chains):
+    """Independent draws of the mean and of one record's sd."""
+
+    cautions: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    kept: tuple[float, float] | None
+
+    def chains(self, rng: np.random.Generator, size: int) -> None:
+        return None
+
+    def certificate(self) -> Certificate:
+        return Certificate(
+            NAME,
+            REASON,
+            assumptions=self.assumptions,
+            cautions=self.cautions,
+            records_kept=self.kept,
+        )
 
 
 def _of(column: Number, level: float, posterior: Posterior) -> Mean:
