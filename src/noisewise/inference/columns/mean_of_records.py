@@ -94,17 +94,20 @@ def records_of(data: Data) -> Records:
     y, scale = data.y[0, 0], data.scale[0, 0]
     shape, less = data.shapes[0], float(data.less[0])
     size, log_size = _sizes(data)
-    mean, weight = _panels(-1.0, 1.0, y[0] / size, scale[0] / size)  # (sizes, nodes)
+    middle = np.clip(y[0] / size, -1.0, 1.0)
+    unit = _falls_over(shape, y[0] - size * middle, scale[0]) / size
+    mean, weight = _panels(-1.0, 1.0, middle, unit)  # (sizes, nodes)
     log = _log_noise(shape, y[0] - size[:, None] * mean, scale[0]) + log_size[:, None]
     with np.errstate(divide="ignore"):
         log += np.log(weight)
-    which, node = np.nonzero(log > log.max() + np.log(NEGLIGIBLE))
+    log = log - log.max()
+    which, node = np.nonzero(log > np.log(NEGLIGIBLE))
     n, m, log = size[which], mean[which, node], log[which, node]
     # squares: N (m^2 + s^2 - less)
-    most = np.sqrt(1 - m**2)
-    centre = np.sqrt(np.maximum(y[1] / n + less - m**2, 0.0))
-    unit = scale[1] / n / np.maximum(2 * centre, np.sqrt(scale[1] / n))
-    s, weight = _panels(0.0, most, centre, unit)
+    most = np.sqrt(np.maximum(1 - m**2, 1e-300))
+    middle = np.sqrt(np.clip(y[1] / n + less - m**2, 0.0, most**2))
+    unit = _falls_over(shape, y[1] - n * (m**2 + middle**2 - less), scale[1]) / n  # of s^2
+    s, weight = _panels(0.0, most, middle, unit / np.maximum(2 * middle, np.sqrt(unit)))
     squares = n[:, None] * (m[:, None] ** 2 + s**2 - less)
     log = log[:, None] + _log_noise(shape, y[1] - squares, scale[1]) - np.log(most)[:, None]
     return Records(n, m, s, weight * np.exp(log - log.max()))
@@ -114,34 +117,45 @@ def _log_noise(shape: Shape, z: FloatArray, scale: float) -> FloatArray:
     return shape.log_kernel(z, np.full(z.shape, scale))
 
 
+def _falls_over(shape: Shape, z: FloatArray, scale: float) -> FloatArray:
+    """Over which distance noise falls from z on: its scale, or less where z is far out."""
+    return np.asarray(1 / (np.abs(shape.slope(z, np.full(z.shape, scale))) + 1 / scale))
+
+
 def _sizes(data: Data) -> tuple[FloatArray, FloatArray]:
     """Every N that is tried, and the logarithm of its weight: prior, node and noisy count."""
     public = None if data.most is None else float(data.most[0, 0])
     if data.count_shapes is None:
         assert public is not None
         return np.array([public]), np.zeros(1)
-    value, scale = float(data.y[0, 0, -1]), float(data.scale[0, 0, -1])
+    value, scale, shape = float(data.y[0, 0, -1]), float(data.scale[0, 0, -1]), data.count_shapes[0]
     if public is None:
-        centre = np.array([max(value, LEAST)])
-        found, node = _panels(LEAST, centre + 60 * scale, centre, np.array([scale]))
+        middle = np.array([max(value, LEAST)])
+        unit = _falls_over(shape, value - middle, scale)
+        found, node = _panels(LEAST, middle + LADDER[-1] * unit, middle, unit)
         size, weight = found[0], node[0]
     else:
-        size, weight = _of_public(public, value, scale)
-    log = _log_noise(data.count_shapes[0], size - value, scale)
+        middle = np.array([min(max(value, LEAST), public)])
+        unit = _falls_over(shape, value - middle, scale)
+        size, weight = _of_public(public, middle + unit * LADDER)
+    log = _log_noise(shape, size - value, scale)
     with np.errstate(divide="ignore"):
         log = log + np.log(weight)
-    kept = log > log.max() + np.log(NEGLIGIBLE)
+    log = log - log.max()
+    kept = log > np.log(NEGLIGIBLE)
     return size[kept], log[kept]
 
 
-def _of_public(n: float, value: float, scale: float) -> tuple[FloatArray, FloatArray]:
-    """N of n public records with its prior weight; all of them last."""
+def _of_public(n: float, about: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """N of n public records with its prior weight, all of them last; `about` are ends of panels
+    about the noisy count.
+    """
     if n <= ENUMERATED:
         missing = np.arange(1.0, n - LEAST + 1)
         weight = 1 / (1 + missing)
     else:
         doubling = 2.0 ** np.arange(np.ceil(np.log2(n))) - 0.5
-        ends = np.concatenate([doubling, n - value + scale * LADDER, [n - LEAST]])
+        ends = np.concatenate([doubling, n - about, [n - LEAST]])
         ends = np.unique(np.clip(ends, doubling[0], n - LEAST))
         missing, weight = _nodes(ends[:-1], ends[1:])
         weight = weight / (1 + missing)
@@ -152,14 +166,13 @@ def _of_public(n: float, value: float, scale: float) -> tuple[FloatArray, FloatA
 
 
 def _panels(
-    low: float | FloatArray, high: float | FloatArray, centre: FloatArray, unit: FloatArray
+    low: float | FloatArray, high: float | FloatArray, middle: FloatArray, unit: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of an integral from low to high, (batch, nodes), for noise about `centre`
-    of scale `unit`, (batch,) each.
+    """Nodes and weights of an integral from low to high, (batch, nodes), for noise that falls over
+    `unit` on either side of `middle`, (batch,) each.
     """
-    low, high = (np.broadcast_to(end, centre.shape)[:, None] for end in (low, high))
-    middle = np.clip(centre[:, None], low, high)
-    ends = np.clip(middle + unit[:, None] * LADDER, low, high)
+    low, high = (np.broadcast_to(end, middle.shape)[:, None] for end in (low, high))
+    ends = np.clip(middle[:, None] + unit[:, None] * LADDER, low, high)
     ends = np.concatenate([low, ends, high], axis=1)
     return _nodes(ends[:, :-1], ends[:, 1:])
 
