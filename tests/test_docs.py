@@ -104,7 +104,9 @@ def test_the_example_of_the_docstring_runs(folder: Path) -> None:
 
 
 def test_the_smallest_family_of_the_guide_releases(folder: Path) -> None:
-    (block,) = [b for kind, b in blocks((ROOT / "docs/own-family.md").read_text()) if kind == "python"]
+    (block,) = [
+        b for kind, b in blocks((ROOT / "docs/own-family.md").read_text()) if kind == "python"
+    ]
     names: dict[str, type[families.Family]] = {"__name__": "example"}  # type: ignore[dict-item]
     exec(block, names)
     frame = pd.DataFrame({"x": [1.0, 2.0, None]})

@@ -1,4 +1,4 @@
-"""Build the site: python website/build.py [folder]. Nothing broken passes."""
+"""Build the site: python -m website.build [folder]. Nothing broken passes."""
 
 import os
 import shutil
@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from check import faults
-from stage import ROOT, stage
-
+from website import font
+from website.check import faults
+from website.stage import ROOT, stage
 
 SHIM = "https://unpkg.com/iframe-worker/shim"
-"""What the theme would load for the search in pages opened as files; it lies beside them instead."""
+"""What the theme would load, for the search in pages opened as files; it is put beside them."""
 
 
 def build(folder: Path) -> Path:
@@ -23,7 +23,7 @@ def build(folder: Path) -> Path:
     subprocess.run(
         [sys.executable, "-m", "zensical", "build", "--strict", "--clean"],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "website"), *sys.path])},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])},
         check=True,
     )
     site = folder / "site"
@@ -31,6 +31,7 @@ def build(folder: Path) -> Path:
     for page in site.rglob("*.html"):
         shim = os.path.relpath(site / "iframe-worker.js", page.parent)
         page.write_text(page.read_text().replace(SHIM, shim))
+    font.write(site)
     if wrong := faults(site):
         raise SystemExit("\n".join(["The site is broken:", *wrong]))
     return site

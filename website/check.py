@@ -1,5 +1,5 @@
-"""What a built site must be: whole, and by itself. Every link leads to a page and a heading that exist,
-and no page loads anything from elsewhere.
+"""What a built site must be: whole, and by itself. Every link leads to a page and a heading that
+exist, and no page loads anything from elsewhere.
 """
 
 import re
@@ -9,6 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 """What a browser fetches by itself when it opens a page."""
+IN_STYLE = re.compile(r"(?:url\(\s*|@import\s+)['\"]?([^'\")\s]+)")
+"""What a style sheet fetches."""
 HARMLESS = {"canonical", "next", "prev", "edit"}
 """Kinds of <link> that are never fetched."""
 
@@ -31,7 +33,12 @@ class Page(HTMLParser):
             self.links.append(have["href"])
         if tag in LOADED and LOADED[tag] in have and have.get("rel") not in HARMLESS:
             self.loaded.append(have[LOADED[tag]])
-        self.loaded += re.findall(r"url\(['\"]?([^'\")]+)", have.get("style", ""))
+        self.loaded += IN_STYLE.findall(have.get("style", ""))
+
+    def handle_data(self, data: str) -> None:
+        """The text of a <style> loads, too."""
+        if self.lasttag == "style":
+            self.loaded += IN_STYLE.findall(data)
 
 
 def faults(site: Path) -> list[str]:
@@ -45,7 +52,7 @@ def faults(site: Path) -> list[str]:
             if not outside(link) and (wrong := fault(link, file, site, pages)):
                 found.append(f"{here}: {link} {wrong}")
     for sheet in sorted(site.rglob("*.css")):
-        loaded = re.findall(r"(?:url\(|@import )['\"]?([^'\")]+)", sheet.read_text())
+        loaded = IN_STYLE.findall(sheet.read_text())
         found += [f"{sheet.relative_to(site)} loads {url}" for url in loaded if outside(url)]
     return found
 

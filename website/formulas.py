@@ -1,7 +1,7 @@
 """Formulas in dollar signs become MathML while the site is built: no script, nothing to load."""
 
 import re
-from xml.etree.ElementTree import Element, fromstring
+from xml.etree.ElementTree import fromstring
 
 from latex2mathml.converter import convert
 from markdown import Markdown
@@ -10,8 +10,14 @@ from markdown.inlinepatterns import InlineProcessor
 
 BLOCK = r"\$\$(.+?)\$\$"
 INLINE = r"(?<![\w\\$])\$(?=\S)([^$]+?)(?<=\S)\$(?!\w)"
+TIGHT = re.compile(r"<mo([^>]*)>(&#x0007C;|\||/|&#x0002F;)</mo>")
+"""Bars and slashes: the converter does not say that nothing stands around them."""
+SIGN = re.compile(
+    r"(<mrow>|<mo[^>]*>(?:[=,([]|&#x(?:0003D|00028|0005B|0002C|02264|02265);)</mo>)<mo>&#x02212;</mo>"
+)
+"""A minus at the beginning, or after another sign: it belongs to what follows."""
 AFTER_CODE = 185
-"""The priority of the patterns: after code in backticks (190), before escapes (180) and emphasis."""
+"""The priority of the patterns: after code in backticks (190), before escapes (180)."""
 
 
 class Formula(InlineProcessor):
@@ -21,18 +27,14 @@ class Formula(InlineProcessor):
         super().__init__(pattern, md)
         self.display = display
 
-    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:  # type: ignore[override]
+    def handleMatch(self, m: re.Match[str], data: str) -> tuple[str, int, int]:
         tex = m.group(1).strip()
         mathml = convert(tex, display=self.display)
-        known = "".join(element(fromstring(mathml)))
-        if "\\" in known:  # what it does not know, the converter leaves as it stands
+        mathml = TIGHT.sub(r'<mo\1 lspace="0" rspace="0">\2</mo>', mathml)
+        mathml = SIGN.sub(r'\1<mo form="prefix">&#x02212;</mo>', mathml)
+        if "\\" in "".join(fromstring(mathml).itertext()):  # left as it stands: not known
             raise ValueError(f"a formula is not understood: {tex}")
         return self.md.htmlStash.store(mathml), m.start(0), m.end(0)
-
-
-def element(tree: Element) -> list[str]:
-    """The text of every element."""
-    return [node.text or "" for node in tree.iter()]
 
 
 class Formulas(Extension):

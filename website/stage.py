@@ -1,7 +1,7 @@
 """Put the pages of the site together: docs/, and what stands outside it but belongs to it.
 
-In the repository a link leads from file to file, so that it works where the repository is read. Here
-README, SECURITY and CHANGELOG become pages like the others, and every link to them follows.
+In the repository a link leads from file to file, so that it works where the repository is read.
+Here README, SECURITY and CHANGELOG become pages like the others, and every link to them follows.
 """
 
 import os
@@ -47,7 +47,9 @@ def pages_below(folder: Path) -> list[str]:
 def section_of_readme(title: str) -> str:
     """The text of one section, with links as docs/index.md would write them."""
     text = (ROOT / "README.md").read_text()
-    (body,) = re.findall(rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    (body,) = re.findall(
+        rf"^## {re.escape(title)}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE
+    )
     return LINK.sub(lambda m: m[1] + outwards(m[2]) + m[3], body.strip())
 
 
@@ -88,7 +90,9 @@ def decisions() -> str:
         f"* [{page.read_text().splitlines()[0].removeprefix('# ')}]({page.name})"
         for page in sorted((ROOT / "docs" / "decisions").glob("0*.md"))
     ]
-    return "# Decisions\n\nOne page for each choice that somebody will question.\n\n" + "\n".join(rows)
+    return "# Decisions\n\nOne page for each choice that somebody will question.\n\n" + "\n".join(
+        rows
+    )
 
 
 def commands() -> str:
