@@ -78,7 +78,7 @@ def relinked(text: str, source: Path, page: str, folder: Path) -> str:
 
 def shown(file: str, folder: Path) -> str:
     """A page that shows a file of the repository."""
-    page = folder / file.replace(".py", ".md")
+    page = folder / f"{file}.md"
     page.parent.mkdir(exist_ok=True)
     page.write_text(f"# {file}\n\n```python\n{(ROOT / file).read_text()}```\n")
     return str(page.relative_to(folder))
