@@ -34,6 +34,8 @@ def test_the_site_is_whole_and_by_itself(tmp_path: Path) -> None:
     assert len(re.findall("<math", (site / "mathematics.html").read_text())) > 100
     assert "noisewise.release" in (site / "reference" / "functions.html").read_text()
     assert "--records-per-person" in (site / "reference" / "commands.html").read_text()
+    families = (site / "reference" / "families.html").read_text()
+    assert "ClassVar" not in families, "a constructor is shown with what is no argument of it"
     for decision in (ROOT / "docs" / "decisions").glob("0*.md"):
         assert f"{decision.stem}.html" in (site / "decisions" / "index.html").read_text()
 
@@ -48,6 +50,7 @@ def test_the_site_is_whole_and_by_itself(tmp_path: Path) -> None:
         ('<link rel="stylesheet" href="//elsewhere.org/x.css">', "loads //"),
         ('<p style="background: url(https://elsewhere.org/x)">', "loads https"),
         ("<style>@import 'https://elsewhere.org/x.css'</style>", "loads https"),
+        ('<pre class="mermaid">', "loads //mermaid"),
         ('<a href="a.html#here" id="here">', ""),
         ('<a href="https://elsewhere.org">', ""),
     ],

@@ -11,6 +11,8 @@ LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link
 """What a browser fetches by itself when it opens a page."""
 IN_STYLE = re.compile(r"(?:url\(\s*|@import\s+)['\"]?([^'\")\s]+)")
 """What a style sheet fetches."""
+BY_CLASS = {"mermaid", "glightbox"}
+"""Classes for which the theme's own script fetches another from elsewhere."""
 HARMLESS = {"canonical", "next", "prev", "edit"}
 """Kinds of <link> that are never fetched."""
 
@@ -34,6 +36,7 @@ class Page(HTMLParser):
         if tag in LOADED and LOADED[tag] in have and have.get("rel") not in HARMLESS:
             self.loaded.append(have[LOADED[tag]])
         self.loaded += IN_STYLE.findall(have.get("style", ""))
+        self.loaded += [f"//{name}" for name in BY_CLASS & set(have.get("class", "").split())]
 
     def handle_data(self, data: str) -> None:
         """The text of a <style> loads, too."""

@@ -43,3 +43,9 @@ class Docstrings(griffe.Extension):
             names = set(obj.members)
         text = obj.docstring.value
         obj.docstring.value = with_examples(with_arguments(text, names))
+
+    def on_attribute_instance(self, *, attr: griffe.Attribute, **kwargs: object) -> None:
+        """A bare `ClassVar` is no field of a dataclass; Griffe knows that of `ClassVar[...]` alone."""
+        if str(attr.annotation) == "ClassVar":
+            attr.labels -= {"instance-attribute"}
+            attr.labels |= {"class-attribute"}
