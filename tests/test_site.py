@@ -26,6 +26,12 @@ def test_links_lead_to_files_where_the_repository_is_read(page: Path) -> None:
             assert os.path.exists(page.parent / path), f"{target} leads nowhere"
 
 
+def test_every_page_stands_in_the_navigation() -> None:
+    navigation = (ROOT / "website" / "zensical.toml").read_text()
+    pages = [page for page in stage.pages_below(ROOT / "docs") if "decisions/" not in page]
+    assert [page for page in pages if f'"{page}"' not in navigation] == []
+
+
 def test_the_site_is_whole_and_by_itself(tmp_path: Path) -> None:
     site = build.build(tmp_path)
     assert check.faults(site) == []

@@ -45,7 +45,7 @@ class Docstrings(griffe.Extension):
         obj.docstring.value = with_examples(with_arguments(text, names))
 
     def on_attribute_instance(self, *, attr: griffe.Attribute, **kwargs: object) -> None:
-        """A bare `ClassVar` is no field of a dataclass; Griffe knows that of `ClassVar[...]` alone."""
+        """A bare `ClassVar` is no field of a dataclass; Griffe knows `ClassVar[...]` alone."""
         if str(attr.annotation) == "ClassVar":
             attr.labels -= {"instance-attribute"}
             attr.labels |= {"class-attribute"}
