@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check bench bench-inference bench-regression calibration audit fuzz clean
+# Beside them: `make docs` builds the site, `make dist` the package, and tries it in an empty environment.
+.PHONY: demo test check docs dist bench bench-inference bench-regression calibration audit fuzz clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -24,6 +25,12 @@ check: .venv/ready
 test: check
 	@command -v java > /dev/null || echo "Without Java 17 the tests on Spark are skipped: apt-get install openjdk-17-jre-headless"
 	$(BIN)/pytest -n 2
+
+docs: .venv/ready
+	$(BIN)/python -m website.build
+
+dist: .venv/ready
+	$(BIN)/python packaging/try_wheel.py
 
 bench: .venv/ready
 	$(BIN)/python bench/release.py
@@ -51,4 +58,4 @@ audit: .venv/ready
 	$(BIN)/python bench/audit.py
 
 clean:
-	rm -rf .venv demo bench/data
+	rm -rf .venv build demo dist bench/data

@@ -1,9 +1,10 @@
-"""The examples of the README and of the guides run as printed."""
+"""Every command and every Python example of the README and of the site runs as printed."""
 
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
@@ -19,14 +20,52 @@ ROOT = Path(__file__).parents[1]
 PAGES = [
     "README.md",
     "SECURITY.md",
-    *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").glob("*.md"))),
+    "CHANGELOG.md",
+    *(str(page.relative_to(ROOT)) for page in sorted((ROOT / "docs").rglob("*.md"))),
 ]
+NOT_CODE = {"json", "text"}
+"""Kinds of blocks that nobody runs: files, and what commands print."""
+OF_OTHERS = "py"
+"""Code of tools that are not installed here; tests/test_other_tools.py runs it where they are."""
+ELSEWHERE = {
+    "make demo": "the demo needs a virtual environment of its own",
+    "make test": "it is running",
+    'export PATH="$PWD/.venv/bin:$PATH"': "the tests have noisewise in their path",
+    "noisewise reproduce --out paper/": "a quarter of an hour; tests/study/test_reproduce.py",
+}
+"""What is not run here, and why not."""
+FEW = {
+    "audit": ["--runs", "500"],
+    "calibrate": ["--trials", "20"],
+    "compare": ["--trials", "20"],
+    "plan": ["--trials", "3"],
+}
+"""Simulations are run with few trials."""
 
 
-def blocks(page: str, kind: str) -> list[str]:
-    return re.findall(
-        rf"^```{kind}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE
-    )
+def blocks(text: str) -> list[tuple[str, str]]:
+    """The kind and the content of each block."""
+    return re.findall(r"^```([^\n]*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+
+
+def commands(block: str) -> list[str]:
+    """One by one, however many lines they take."""
+    return [line for line in block.replace("\\\n", " ").splitlines() if line.strip()]
+
+
+def execute(command: str) -> None:
+    """As a shell would; a command whose comment says `refused` must be."""
+    command, _, comment = (part.strip() for part in command.partition("  #"))
+    if command in ELSEWHERE:
+        return
+    if command.startswith("noisewise "):
+        words = shlex.split(command)[1:]
+        assert run([*words, *FEW.get(words[0], [])]) == 2 * (comment == "refused"), command
+    elif command.startswith(("printf ", "python ")):
+        command = re.sub("^python ", f"{shlex.quote(sys.executable)} ", command)
+        subprocess.run(command, shell=True, check=True)
+    else:
+        raise AssertionError(f"nothing runs this command: {command}")
 
 
 @pytest.fixture
@@ -37,28 +76,37 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES)
+def with_code(page: str) -> bool:
+    return any(kind not in NOT_CODE for kind, _ in blocks((ROOT / page).read_text()))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if with_code(page)])
 def test_every_command_and_every_python_example_runs(page: str, folder: Path) -> None:
-    for block in blocks(page, ""):
-        for command in block.replace("\\\n", " ").splitlines():
-            if command.startswith("noisewise reproduce"):
-                continue  # a quarter of an hour; tests/study/test_reproduce.py runs a part of it
-            if command.startswith("printf "):
-                subprocess.run(command, shell=True, check=True)
-            if command.startswith("noisewise "):
-                few = (
-                    ["--trials", "20"]
-                    if command.startswith(("noisewise calibrate", "noisewise compare"))
-                    else []
-                )
-                few = ["--runs", "500"] if command.startswith("noisewise audit") else few
-                assert run([*shlex.split(command.split("#")[0])[1:], *few]) == 0, command
-    for block in blocks(page, "python"):
-        exec(block, {"__name__": "example"})
+    for kind, block in blocks((ROOT / page).read_text()):
+        if kind == "bash":
+            for command in commands(block):
+                execute(command)
+        elif kind == "python":
+            exec(block, {"__name__": "example"})
+        else:
+            assert kind in NOT_CODE | {OF_OTHERS}, f"{page} has a block of the kind {kind!r}"
+
+
+def test_what_no_test_knows_how_to_run_is_an_error() -> None:
+    with pytest.raises(AssertionError, match="nothing runs"):
+        execute("curl somewhere")
+
+
+def test_the_example_of_the_docstring_runs(folder: Path) -> None:
+    shutil.copy("examples/visits.csv", "visits.csv")
+    lines = re.findall(r"^ *(?:>>>|\.\.\.) (.*)$", noisewise.release.__doc__ or "", re.MULTILINE)
+    exec("\n".join(lines), {"noisewise": noisewise, "families": families, "Bounds": Bounds})
 
 
 def test_the_smallest_family_of_the_guide_releases(folder: Path) -> None:
-    (block,) = blocks("docs/own-family.md", "python")
+    (block,) = [
+        b for kind, b in blocks((ROOT / "docs/own-family.md").read_text()) if kind == "python"
+    ]
     names: dict[str, type[families.Family]] = {"__name__": "example"}  # type: ignore[dict-item]
     exec(block, names)
     frame = pd.DataFrame({"x": [1.0, 2.0, None]})

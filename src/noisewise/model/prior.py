@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from noisewise.model.arrays import FloatArray
 
 Hyper: TypeAlias = "float | FloatArray"
+"""A setting of a prior: one number or, in a batch, one for each release, (batch,)."""
 REGISTRY: dict[str, type["Prior"]] = {}
 """kind -> the class of that prior."""
 

@@ -37,6 +37,7 @@ class Binomial(Family):
 
     @property
     def support(self) -> tuple[float, float]:  # type: ignore[override]
+        """From no success to all of them."""
         return (0.0, float(self.trials))
 
     @property

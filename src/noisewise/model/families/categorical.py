@@ -72,10 +72,12 @@ class Categorical(Family):
 
     @property
     def support(self) -> tuple[float, float]:  # type: ignore[override]
+        """The index of a category, from 0 to K - 1."""
         return (0.0, len(self.labels) - 1.0)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
+        """One probability for each category."""
         return (Parameter("probabilities", 0, 1, len(self.labels)),)
 
     def statistic(self, x: Any, xp: Namespace = np) -> tuple[Any, ...]:

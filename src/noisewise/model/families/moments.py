@@ -110,6 +110,7 @@ class Moments(Family):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
+        """The means, sds and correlations of numeric columns, and the shares of levels."""
         q = len(self.numeric)
         found = []
         if q:

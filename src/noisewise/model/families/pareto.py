@@ -34,6 +34,7 @@ class Pareto(Transformed):
 
     @property
     def support(self) -> tuple[float, float]:  # type: ignore[override]
+        """From the minimum on."""
         return (self.minimum, np.inf)
 
     def transform(self, x: Any, xp: Namespace = np) -> Any:

@@ -90,10 +90,12 @@ class Table(Family):
 
     @property
     def support(self) -> tuple[float, float]:  # type: ignore[override]
+        """The index of a cell."""
         return (0.0, self.dimension - 1.0)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
+        """One probability for each cell."""
         return (Parameter("probabilities", 0, 1, self.dimension),)
 
     def position(self, name: str) -> int:

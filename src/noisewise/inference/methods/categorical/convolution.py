@@ -275,7 +275,8 @@ class Convolution:
             return 0.0
         low, high = max(left.min() - node.max(), -self.spacing), left.max() - node.min()
         first, last = math.floor(low / self.spacing), math.ceil(high / self.spacing)
-        at = np.arange(first, min(last, first + self.length) + 1) * self.spacing
+        steps = np.arange(first, min(last, first + self.length) + 1)
+        at = np.asarray(steps * self.spacing, dtype=np.float64)
         with np.errstate(all="ignore"):
             most = np.max(np.log(self._law(law, at)) - tilt * (at - middle), initial=-np.inf)
         most = most + (0.0 if self.exact else abs(tilt) * self.spacing)

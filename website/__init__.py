@@ -1,0 +1,1 @@
+"""The site of docs/: `python -m website.build`."""
