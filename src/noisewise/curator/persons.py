@@ -26,14 +26,12 @@ FAILED = -1
 """In place of a person, where a part of a cluster's records could not be read: nobody is below
 0.
 """
-LAST = 16
-"""So many bits of a person's digest, the last of 63, make room for a record's. Of 5 million persons
-there is with a chance of a tenth one pair that differs in these alone.
-"""
-SEATS = 24
-"""So many bits of a person's digest, the first, are a seat: the table of all seats, 16 MB, is looked
+SEATS = 23
+"""So many bits of a person's digest, the first, are a seat: the table of all seats, 8 MB, is looked
 at once for each record and stays in a processor's cache.
 """
+TOGETHER = 1 << 17
+"""So many records look for their seats at once: what that takes stays in the cache too."""
 
 
 def bounded(
@@ -45,81 +43,72 @@ def bounded(
     same.
     """
     names = [name for name in records.columns if name != "person"]
-    columns = ", ".join(map(quoted, names))
+    columns, digest = ", ".join(map(quoted, names)), _digest(records, names)
     known = "SELECT * FROM records WHERE person IS NOT NULL"
     records.query("records", f"CREATE TEMP TABLE held AS {known}")
     heads = connection.sql("SELECT (person >> 31)::UINTEGER AS head FROM held").fetchnumpy()["head"]
     crowded = in_crowded_seats(heads, persons.most)
-    if not crowded.any():
-        return connection.sql(f"SELECT {columns} FROM held")
+    kept = ~crowded
     # heads are compared, so that nothing that is said of one person is taken for another's
     beside = "FROM held POSITIONAL JOIN {} AS said WHERE held.person >> 31 = said.head AND said.so"
-    connection.register("crowd", {"head": heads, "so": crowded})
-    digest = f"hash({', '.join(_alike(records, name) for name in names)})"
-    found = connection.sql(
-        f"SELECT person, {digest} AS digest {beside.format('crowd')}"
-    ).fetchnumpy()
-    kept = ~crowded
-    kept[crowded] = chosen(found["person"], found["digest"], persons.most)
+    if not kept.all():
+        connection.register("crowd", {"head": heads, "so": crowded})
+        found = connection.sql(
+            f"SELECT held.rowid AS row, person {beside.format('crowd')} ORDER BY person, {digest}"
+        ).fetchnumpy()
+        row, person = found["row"], found["person"]
+        if not np.array_equal(heads[row], person >> 31):
+            raise ValueError("rows are not where they were")
+        kept[row[evenly_spaced(person, persons.most)]] = True
+    if kept.all():
+        return connection.sql(f"SELECT {columns} FROM held")
     connection.register("choice", {"head": heads, "so": kept})
     return connection.sql(f"SELECT {columns} {beside.format('choice')}")
 
 
-def _alike(records: duckdb.DuckDBPyRelation, name: str) -> str:
-    """A column in which what means the same is the same: NaN is missing, as NULL is."""
-    column = quoted(name)
-    if kind_of(records, name) != "DOUBLE":
-        return column
-    return f"CASE WHEN NOT isnan({column}) THEN {column} END"
+def _digest(records: duckdb.DuckDBPyRelation, names: list[str]) -> str:
+    """Of all that is read of a record; what means the same has the same: NaN is missing, as NULL
+    is.
+    """
+    alike = [
+        f"CASE WHEN NOT isnan({name}) THEN {name} END" if kind == "DOUBLE" else name
+        for name, kind in ((quoted(name), kind_of(records, name)) for name in names)
+    ]
+    return f"hash({', '.join(alike)})"
 
 
 def in_crowded_seats(heads: NDArray[np.uint32], most: int) -> Bools:
-    """Every record of a person with more than `most` of them, and a few others: those whose
-    person's digest starts as that of such a one, or of several who have too many together.
+    """Every record of a person with more than `most` of them, and some others: those whose person
+    shares the seat of such a one, or of several who have too many together.
 
-    Sorting the heads alone takes a seventh of the time in which a database counts them.
+    Sorting the first bits of digests takes a tenth of the time in which a database counts them.
     """
     ordered = np.sort(heads)
     too_many = ordered[most:][ordered[most:] == ordered[:-most]]
     seats = np.zeros(1 << SEATS, dtype=bool)
     seats[too_many >> (32 - SEATS)] = True
-    return seats[heads >> (32 - SEATS)] if len(too_many) else np.zeros(len(heads), dtype=bool)
+    crowded = np.zeros(len(heads), dtype=bool)
+    if len(too_many):
+        for start in range(0, len(heads), TOGETHER):
+            some = slice(start, start + TOGETHER)
+            crowded[some] = seats[heads[some] >> (32 - SEATS)]
+    return crowded
 
 
-def chosen(person: NDArray[np.int64], digest: NDArray[np.uint64], most: int) -> Bools:
-    """Which records are kept: all of a person with at most `most`, and else every m/most-th of the
-    m, in the order of their digests.
+def evenly_spaced(person: NDArray[np.int64], most: int) -> Bools:
+    """Which records are kept, of such as lie together by person: all of a person with at most
+    `most`, and every m/most-th of a person with m.
     """
-    order, whose = _in_order(person, digest)
-    first = np.flatnonzero(np.diff(whose, prepend=-1))
-    m = np.diff(first, append=len(whose))
-    kept = np.empty(len(whose), dtype=bool)
-    kept[order] = np.repeat(m <= most, m)
+    first = np.flatnonzero(np.diff(person, prepend=-1))
+    m = np.diff(first, append=len(person))
+    kept = np.repeat(m <= most, m)
     first, m = first[m > most], m[m > most]
-    start = whose[first] % m
-    # place + start crosses a multiple of m/most; there are as many of them in each m places
+    start = person[first] % m
+    # those at which place + start passes a multiple of m/most: so many in any m places
     turns = (start * most // m)[:, None] + np.arange(1, most + 1)
     places = -(-turns * m[:, None] // most) - 1 - start[:, None]
-    kept[order[first[:, None] + places]] = True
+    kept[first[:, None] + places] = True
     return kept
-
-
-def _in_order(
-    person: NDArray[np.int64], digest: NDArray[np.uint64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The order by person and then by digest, and whose the records are in it.
-
-    NumPy sorts one number much faster than two: first by the first bits of both, and then those
-    that have the same ones but are unlike.
-    """
-    start = (person >> LAST << LAST) | (digest >> np.uint64(64 - LAST)).astype(np.int64)
-    order = np.argsort(start)
-    start, digest = start[order], digest[order]
-    unlike = (np.diff(start) == 0) & (digest[1:] != digest[:-1])
-    for same in np.unique(start[1:][unlike]):
-        run = slice(*np.searchsorted(start, [same, same + 1]))
-        order[run] = order[run][np.argsort(digest[run])]
-    return order, start >> LAST
 
 
 def keys_of(part: Any, column: str) -> list[str | None]:
