@@ -46,7 +46,7 @@ VALUE = (
     "* 30 + 50 END"
 )
 PLACE = "(row * 7654321 % ROWS)"
-NOBODY, TENTH = f"{PLACE} // 4", f"({PLACE} // 40 * 10 + least({PLACE} % 40 // 3, 9))"
+NOBODY, TENTH = f"({PLACE} // 4)", f"({PLACE} // 40 * 10 + least({PLACE} % 40 // 3, 9))"
 TABLES = {
     "scale": f"{VALUE} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county",
     "columns": ", ".join(f"{VALUE} AS x{j}" for j in range(COLUMNS)),
