@@ -8,8 +8,10 @@ python bench/scale.py
 2. The same by 3000 groups.
 3. The moments of six columns, 2 and 20 million rows of Parquet: against DuckDB's own float sums of
    the same 27 columns and products, of the clamped values (and of the values as they are).
-4. At most five records of each person, 20 million rows of 5 million and of 100 000 persons: against
-   the same release without persons. Memory is not limited there: all records are held.
+4. At most five records of each person, 20 million rows of 5 million persons in no order: against
+   the same release without persons, and beside DuckDB's own count of the records of each. Either
+   all have four records, or a tenth of them have 13 and the others three; the persons are numbers,
+   or names. Memory is not limited there: all records are held.
 5. 20 million rows on Spark (local, two threads) and on Dask (two workers): against the plain sums
    of those engines; on Spark the moments too.
 
@@ -43,10 +45,14 @@ VALUE = (
     "CASE WHEN random() < 0.001 THEN NULL ELSE (random() + random() + random() + random() - 2) "
     "* 30 + 50 END"
 )
+PLACE = "(row * 7654321 % ROWS)"
+NOBODY, TENTH = f"({PLACE} // 4)", f"({PLACE} // 40 * 10 + least({PLACE} % 40 // 3, 9))"
 TABLES = {
     "scale": f"{VALUE} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county",
     "columns": ", ".join(f"{VALUE} AS x{j}" for j in range(COLUMNS)),
-    "persons": f"{VALUE} AS x, (random() * 5e6)::INT AS many, (random() * 1e5)::INT AS few",
+    "persons": f"{VALUE} AS x, {NOBODY} AS nobody, {TENTH} AS tenth, "
+    f"'patient ' || lpad({NOBODY}::VARCHAR, 9, '0') AS nobody_named, "
+    f"'patient ' || lpad({TENTH}::VARCHAR, 9, '0') AS tenth_named",
 }
 
 
@@ -57,8 +63,10 @@ def make_folder(rows: int, table: str = "scale") -> Path:
         part = DATA / f".{table}{rows}.part"
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
+        each = rows // FILES
         for number in range(FILES):
-            query = f"SELECT {TABLES[table]} FROM range({rows // FILES})"
+            columns = TABLES[table].replace("ROWS", str(rows))
+            query = f"SELECT {columns} FROM range({number * each}, {(number + 1) * each}) t(row)"
             duckdb.execute(f"COPY ({query}) TO '{part}/{number}.parquet'")
         part.rename(folder)
     return folder
@@ -168,12 +176,19 @@ JOBS: dict[str, Callable[[Path], None]] = {
     "27 sums, clamped": float_sums(f"least(greatest({{}}, {LOWER}), {UPPER})"),
     "27 sums, as they are": float_sums("{}"),
 }
-JOBS |= {
-    "5 of each of many persons": release_persons("many"),
-    "5 of each of few persons": release_persons("few"),
-    "without persons": release_persons(None),
+PERSONS = {
+    "nobody has more": "nobody",
+    "a tenth have more": "tenth",
+    "nobody has more, named": "nobody_named",
+    "a tenth have more, named": "tenth_named",
 }
-OF_PERSONS = ("5 of each of many persons", "5 of each of few persons", "without persons")
+COUNTED, WITHOUT = "DuckDB's own count by person", "without persons"
+JOBS |= {job: release_persons(column) for job, column in PERSONS.items()}
+JOBS |= {
+    COUNTED: query("tenth, count(*)", "GROUP BY tenth HAVING count(*) > 100"),
+    WITHOUT: release_persons(None),
+}
+OF_PERSONS = (*PERSONS, COUNTED, WITHOUT)
 OF_COLUMNS = ("moments, clamp", "moments, redact", "27 sums, clamped", "27 sums, as they are")
 
 
@@ -257,12 +272,11 @@ def moments_table(rows: int, repeats: int) -> None:
 def persons_table(rows: int, repeats: int) -> None:
     make_folder(rows, "persons")
     found = measured(list(OF_PERSONS), rows, repeats)
-    plain = found[OF_PERSONS[2]][0]
-    for job in OF_PERSONS[:2]:
+    for job in (*PERSONS, COUNTED):
         seconds, memory = found[job]
         print(
-            f"{rows:>11,} rows, {job}: {seconds:.2f} s; / the same without persons "
-            f"{seconds / plain:.1f}; peak {memory:.0f} MB",
+            f"{rows:>11,} rows, {job}: {seconds:.2f} s; / the release without persons "
+            f"{seconds / found[WITHOUT][0]:.1f}; peak {memory:.0f} MB",
             flush=True,
         )
 

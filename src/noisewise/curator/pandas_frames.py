@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from noisewise.curator.reading import Columns, Form
+from noisewise.curator.reading import Columns
 from noisewise.curator.schema import Source, check_columns
 from noisewise.curator.shield import shielded
-from noisewise.curator.values import key_of_number, key_of_text, number_of_text
+from noisewise.curator.values import Form, of_number, of_text
 
 
 def open_pandas(records: Any, columns: Columns) -> Source:
@@ -37,12 +37,10 @@ def open_pandas(records: Any, columns: Columns) -> Source:
             parts[f"{ours}_text"] = texts
         number = f"CASE WHEN NOT isnan({ours}_number) THEN {ours}_number END"
         text = "NULL::VARCHAR" if texts is None else f"CAST({ours}_text AS VARCHAR)"
-        either = (
-            f"{number}, {number_of_text(text)}"
-            if wanted == "number"
-            else f"{key_of_number(number)}, {text if wanted == 'key' else key_of_text(text)}"
-        )
-        chosen.append(f"coalesce({either}) AS {ours}")
+        meant = [of_text(text, wanted)]
+        if wanted != "key":
+            meant.insert(0, of_number(number, wanted))
+        chosen.append(f"coalesce({', '.join(meant)}) AS {ours}")
     frame = shielded(lambda: pandas.DataFrame(parts))
     return lambda connection: connection.from_df(frame).project(", ".join(chosen))
 

@@ -56,7 +56,7 @@ class Work:
         assert persons is not None
         with suppress(Exception):
             return keys_of(part, persons.column)
-        return [FAILED] * len(part)
+        return [str(FAILED)] * len(part)
 
     def __call__(self, part: Any) -> Row:
         with suppress(Exception):

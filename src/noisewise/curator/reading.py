@@ -2,18 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, final
+from typing import TypeAlias, final
 
 from noisewise.curator.database import connect
-from noisewise.curator.values import key_of_text
+from noisewise.curator.values import Form, key_of_text
 from noisewise.errors import UnsupportedCombination
 from noisewise.model.columns import Column, Factor
 from noisewise.model.families.categorical import Label
 
-Form = Literal["number", "text", "person", "key"]
-"""A value is read as a number, as the key of a label, as whose a record is (a number or a key,
-whichever is quicker), or is a key already.
-"""
 Columns: TypeAlias = Mapping[str, tuple[str, Form]]
 """The column of the table and the form wanted of it, under a name of ours."""
 Key = str | float

@@ -6,9 +6,9 @@ from typing import TypeAlias
 import duckdb
 
 from noisewise.curator.database import connect
-from noisewise.curator.reading import Columns, Form
+from noisewise.curator.reading import Columns
 from noisewise.curator.shield import shielded
-from noisewise.curator.values import NUMBERS, TEXT, key_of_number, key_of_text, number_of_text
+from noisewise.curator.values import NUMBERS, TEXT, of_number, of_text
 from noisewise.errors import RecordsError
 
 Source: TypeAlias = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
@@ -44,30 +44,16 @@ def typed(read: Source, columns: Columns, fault: str) -> Source:
         kind, name = kinds[column], quoted(column)
         if kind in TEXT:
             text = f"CAST({name} AS VARCHAR)"
-            value = _of_text(text, wanted)
+            value = of_text(text, wanted)
         elif kind == "BOOLEAN" and wanted != "number":
-            value = f"CAST({name} AS VARCHAR)"
+            value = of_text(f"CAST({name} AS VARCHAR)", wanted)
         elif kind in ("BOOLEAN", *NUMBERS):
             number = name if kind == "DOUBLE" else f"TRY_CAST({name} AS DOUBLE)"
-            value = _of_number(number, wanted)
+            value = of_number(number, wanted)
         else:
             raise RecordsError(wrong_type(column))
         values.append(f"{value} AS {ours}")
     return lambda connection: read(connection).project(", ".join(values))
-
-
-def _of_text(text: str, wanted: Form) -> str:
-    if wanted == "number":
-        return number_of_text(text)
-    return text if wanted == "key" else key_of_text(text)
-
-
-def _of_number(number: str, wanted: Form) -> str:
-    if wanted == "number":
-        return number
-    # + 0: no negative zero
-    known = f"CASE WHEN NOT isnan({number}) THEN {number} + 0 END"
-    return known if wanted == "person" else key_of_number(number)
 
 
 def kind_of(table: duckdb.DuckDBPyRelation, column: str) -> str:

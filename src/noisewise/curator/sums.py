@@ -209,14 +209,15 @@ class Held:
             values = (VALUE,)
         return _whole(records, values, lattice, *kept)
 
-    def _contributing(self, records: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    def _contributing(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         """The records of the listed groups, and so many of each person; the others contribute
         nothing.
         """
+        records = self.source(connection)
         if self.groups is not None:
             listed = GROUP.isin(*[ConstantExpression(group) for group in self.groups])
             records = records.filter(listed)
-        return records if self.persons is None else bounded(records, self.persons)
+        return records if self.persons is None else bounded(connection, records, self.persons)
 
     def _rows(
         self, query: Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]
@@ -225,7 +226,7 @@ class Held:
 
         def run() -> list[Any]:
             with connect() as connection:
-                return list(query(self._contributing(self.source(connection))).fetchall())
+                return list(query(self._contributing(connection)).fetchall())
 
         return shielded(run, self.fault)
 
