@@ -34,6 +34,7 @@ def page(plan: Plan, command: str, unit: str = "", width: float | None = None) -
     made.items([plan.meaning(amount).sentence for amount in plan.amounts])
     some = [plan.amounts[0]] if len(plan.amounts) == 1 else [min(plan.amounts), max(plan.amounts)]
     made.figures([(plot_suspicion(plan.meaning(one)), str(plan.meaning(one).cost)) for one in some])
-    made.heading("How to repeat it")
-    made.code(command)
+    if command:
+        made.heading("How to repeat it")
+        made.code(command)
     return made
