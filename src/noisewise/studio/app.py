@@ -15,7 +15,7 @@ from noisewise.studio.folder import Folder
 from noisewise.studio.forms import PlanForm
 from noisewise.studio.jobs import Jobs
 from noisewise.studio.pages import check, ledger, plan, posterior, release
-from noisewise.studio.security import Guard, Keys
+from noisewise.studio.security import Guard, Keys, TooLarge, failed
 from noisewise.studio.site import Site, drawn
 
 STATIC = Path(__file__).parent / "static"
@@ -47,7 +47,11 @@ def make_app(root: Path, keys: Keys) -> tuple[Site, Guard]:
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         lifespan=life,
-        exception_handlers={404: lambda _, __: site.show("gone.html", 404, here="")},
+        exception_handlers={
+            404: lambda _, __: site.show("gone.html", 404, here=""),
+            TooLarge: failed,
+            Exception: failed,
+        },
     )
     return site, Guard(inside, keys)
 

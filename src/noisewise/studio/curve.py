@@ -20,13 +20,16 @@ from noisewise.asked.numbers import number
 from noisewise.errors import NoisewiseError
 from noisewise.mechanism.meaning import Meaning
 from noisewise.studio.forms import PlanForm
+from noisewise.study.planning.design import Widths
 from noisewise.study.planning.one_column import OneColumn, one_column
 from noisewise.study.planning.payment import Payment, payment
 
 POINTS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Costs at which the curve is simulated; the slider's own comes with them."""
-TRIALS = 8
-"""Releases for each point: a median of so few is known within some 15 %."""
+ROUGH, FINE = 4, 24
+"""Releases for each point: as soon as a slider moves, and once it rests. Medians of so few are
+known within some 20 and 8 %.
+"""
 MOST_KEPT = 2000
 """Points that are remembered."""
 LEVEL = 0.9
@@ -47,6 +50,12 @@ class Curve:
     public: float
     """The width without noise."""
     meaning: str
+    trials: int
+
+    @property
+    def rough(self) -> bool:
+        """Whether more simulations are worth waiting for."""
+        return self.trials < FINE
 
     @property
     def width(self) -> float:
@@ -58,40 +67,56 @@ class Curves:
     """Those that were asked for, by what they depend on."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, int, float], tuple[float, float]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, int, float], Widths] = OrderedDict()
         self._lock = threading.Lock()
 
-    def at(self, form: PlanForm) -> Curve | None:
+    def at(self, form: PlanForm, trials: int = ROUGH) -> Curve | None:
         """None where the family has several parameters: that takes a job."""
         design, n, chosen = _design(form), form.n, form.epsilon
         if design.slow or design.names[0].endswith("]"):
             return None
         costs = tuple(sorted({*POINTS, chosen}))
         paid = payment(list(costs), None, None)
-        with self._lock:  # two at once would only hinder each other
-            missing = [e for e in costs if (design.key, n, e) not in self._kept]
-            if missing:
-                self._simulate(design, n, missing, paid)
-            found = [self._kept[design.key, n, e] for e in costs]
+        found = self._simulated(design, n, costs, trials, paid)
         return Curve(
             design.names[0],
             n,
             chosen,
             costs,
-            tuple(width for width, _ in found),
-            float(np.median([public for _, public in found])),
+            tuple(float(one.typical()[0]) for one in found),
+            float(np.median([one.non_private()[0] for one in found])),
             Meaning(paid.cost(chosen)).sentence,
+            trials,
         )
 
-    def _simulate(self, design: OneColumn, n: int, costs: Sequence[float], paid: Payment) -> None:
-        words = hashlib.sha256(f"{design.key} {n} {list(costs)}".encode()).digest()
+    def _simulated(
+        self, design: OneColumn, n: int, costs: Sequence[float], trials: int, paid: Payment
+    ) -> list[Widths]:
+        """A few at a time, so that a slider that moves meanwhile need not wait for the rest."""
+        while True:
+            with self._lock:
+                held = {e: self._kept.get((design.key, n, e)) for e in costs}
+                least = min(_size(one) for one in held.values())
+                if least >= trials:
+                    return [one for one in held.values() if one is not None]
+                fewest = [e for e, one in held.items() if _size(one) == least]
+                self._more(design, n, fewest, least, paid)
+
+    def _more(
+        self, design: OneColumn, n: int, costs: Sequence[float], done: int, paid: Payment
+    ) -> None:
+        words = hashlib.sha256(f"{design.key} {n} {list(costs)} {done}".encode()).digest()
         rng = np.random.default_rng(np.frombuffer(words, dtype=np.uint32))
-        made = design.simulate_all(n, [paid.cost(e) for e in costs], TRIALS, rng)
+        made = design.simulate_all(n, [paid.cost(e) for e in costs], ROUGH, rng)
         for e, widths in zip(costs, made, strict=True):
-            kept = float(widths.typical()[0]), float(widths.non_private()[0])
-            self._kept[design.key, n, e] = kept
+            before = self._kept.get((design.key, n, e))
+            self._kept[design.key, n, e] = widths if before is None else before.joined(widths)
         while len(self._kept) > MOST_KEPT:
             self._kept.popitem(last=False)
+
+
+def _size(widths: Widths | None) -> int:
+    return 0 if widths is None else len(widths.private)
 
 
 def _design(form: PlanForm) -> OneColumn:

@@ -20,11 +20,11 @@ class Choice:
 
 
 CHOICES = (
-    Choice("exponential", "Waiting times, sizes (exponential)", "mean=14", "0", "60"),
+    Choice("exponential", "Waiting times (exponential)", "mean=14", "0", "60"),
     Choice("poisson", "Counts of events (Poisson)", "rate=3", "0", "20"),
     Choice("bernoulli", "Yes or no, 1 or 0 (Bernoulli)", "probability=0.3"),
     Choice("geometric", "Tries until it works (geometric)", "probability=0.3", "1", "20"),
-    Choice("normal", "Measurements around a mean (normal)", "mean=120 sd=15", "60", "220", False),
+    Choice("normal", "Measurements (normal)", "mean=120 sd=15", "60", "220", False),
     Choice(
         "log_normal",
         "Incomes, skewed sizes (log-normal)",
@@ -33,7 +33,7 @@ CHOICES = (
         "500000",
         False,
     ),
-    Choice("gamma", "Skewed sizes of unknown shape (gamma)", "shape=2 rate=0.1", "0", "100", False),
+    Choice("gamma", "Skewed, shape unknown (gamma)", "shape=2 rate=0.1", "0", "100", False),
 )
 """What people have most; any other family is written out, as on the command line."""
 BY_TEXT = {one.text: one for one in CHOICES}

@@ -32,7 +32,7 @@ EPSILONS = (
     10.0,
 )
 """Where the slider of the privacy cost may stand."""
-SIZES = (*(k * 10**d for d in (2, 3, 4, 5) for k in (1, 2, 3, 5, 7)), 10**6)
+SIZES = (200, 300, 500, 700, *(k * 10**d for d in (3, 4, 5) for k in (1, 2, 3, 5, 7)), 10**6)
 """Where the slider of the number of records may stand."""
 
 

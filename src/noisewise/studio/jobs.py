@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, final
@@ -104,8 +105,7 @@ class Jobs:
         for job in jobs:
             job.cancel()
         if spare is not None:
-            spare.kill()
-            spare.wait()
+            _end(spare)
         end = time.monotonic() + PATIENCE
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
@@ -120,7 +120,11 @@ class Jobs:
     def _taken(self) -> "subprocess.Popen[str]":
         with self._lock:
             taken, self._spare = self._spare, _worker()
-        return taken if taken is not None and taken.poll() is None else _worker()
+        if taken is not None and taken.poll() is None:
+            return taken
+        if taken is not None:
+            _end(taken)
+        return _worker()
 
     def _run(self, job: Job) -> None:
         with self._room:
@@ -132,8 +136,7 @@ class Jobs:
             try:
                 self._follow(job, job.process)
             finally:
-                job.process.kill()
-                job.process.wait()
+                _end(job.process)
                 with job.lock:
                     if not job.over:
                         job.state, job.error = "failed", _ENDED[job.task == "publish"]
@@ -170,6 +173,15 @@ _ENDED = {
     "whether it was paid for.",
 }
 """Of a worker that says nothing more; of one that publishes."""
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):  # what was not read is of no use
+                pipe.close()
 
 
 def _worker() -> "subprocess.Popen[str]":

@@ -6,12 +6,14 @@ its requests carry no cookie (SameSite=Strict), name another host (DNS rebinding
 """
 
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import final
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -68,9 +70,7 @@ class Keys:
 
 @final
 class Guard:
-    """Lets only the owner's requests through, and puts the headers on every answer. Whatever goes
-    wrong behind it is said in our own words: a traceback might quote a file.
-    """
+    """Lets only the owner's requests through, and puts the headers on every answer."""
 
     def __init__(self, app: ASGIApp, keys: Keys) -> None:
         self._app, self._keys = app, keys
@@ -82,12 +82,9 @@ class Guard:
         if scope["type"] != "http":  # a web socket: there is none here
             await send({"type": "websocket.close", "code": 1008})
             return
-        started = False
 
         async def with_headers(message: Message) -> None:
-            nonlocal started
             if message["type"] == "http.response.start":
-                started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     headers[name] = value
@@ -97,15 +94,8 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, with_headers)
             return
-        try:
+        with suppress(Exception):  # it was answered (`failed`), and would be logged
             await self._app(scope, _bounded(receive), with_headers)
-        except TooLarge:
-            if not started:
-                await _said(413, "That is larger than any release.")(scope, receive, with_headers)
-        except Exception as error:
-            if not started:
-                words = f"An unexpected {type(error).__name__}; please report what you did."
-                await _said(500, words)(scope, receive, with_headers)
 
     def _refusal(self, scope: Scope) -> Response | None:
         headers, keys = Headers(scope=scope), self._keys
@@ -137,6 +127,13 @@ class Guard:
         return held is not None and secrets.compare_digest(
             held.value.encode(), self._keys.session.encode()
         )
+
+
+def failed(_: Request, error: Exception) -> Response:
+    """Whatever goes wrong, in our own words: others might quote a file."""
+    if isinstance(error, TooLarge):
+        return _said(413, "That is larger than any release.")
+    return _said(500, f"An unexpected {type(error).__name__}; please report what you did.")
 
 
 def _own(headers: Headers, host: str) -> bool:

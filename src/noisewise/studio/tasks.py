@@ -2,7 +2,9 @@
 be shown. A release's records are read here, and never leave.
 """
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 Progress = Callable[[float], None]
 Ask = Callable[[], None]
 Told = dict[str, Any]
+ON_ITS_WAY = 3.0
+"""Seconds within which a release that another process has just paid for is written."""
 
 
 def here() -> Folder:
@@ -117,15 +121,18 @@ def publish(arguments: Told, progress: Progress, ask: Ask) -> Told:
 
 
 def _already(form: ReleaseForm, spend: str) -> Told:
-    """A release that was paid for before: it is in its file, or it was lost on the way there."""
-    try:
-        made = load(form.out)
-    except (NoisewiseError, OSError):
-        return {"lost": spend}
-    if _spend(made) != spend:
-        return {"lost": spend}
-    left = _left(Ledger(Path(form.ledger)), made.dataset)
-    return {"out": form.out, "spend": spend, "left": left, "again": True}
+    """A release that was paid for before: it is in its file, on its way there from another process,
+    or lost.
+    """
+    end = time.monotonic() + ON_ITS_WAY
+    while time.monotonic() < end:
+        with suppress(NoisewiseError):
+            made = load(form.out)
+            if _spend(made) == spend:
+                left = _left(Ledger(Path(form.ledger)), made.dataset)
+                return {"out": form.out, "spend": spend, "left": left, "again": True}
+        time.sleep(0.1)
+    return {"lost": spend}
 
 
 def _spend(made: Release) -> str | None:

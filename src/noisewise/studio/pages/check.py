@@ -19,7 +19,6 @@ def routes(site: Site) -> list[Route]:
     ) -> Response:
         return site.show(
             "check.html",
-            422 if errors else 200,
             here="check",
             form=form,
             job=job,

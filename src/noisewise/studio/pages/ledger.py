@@ -17,6 +17,9 @@ from noisewise.mechanism.privacy import text
 from noisewise.studio.forms import LimitForm, Unfilled
 from noisewise.studio.site import Site, sent
 
+SYMBOLS = {"epsilon": "ε = ", "rho": "\N{GREEK SMALL LETTER RHO} = "}
+"""How a limit is shown."""
+
 
 def routes(site: Site) -> list[Route]:
     """The books, and a limit that is set."""
@@ -24,7 +27,6 @@ def routes(site: Site) -> list[Route]:
     def shown(form: LimitForm, errors: Mapping[str, str] | None = None) -> Response:
         return site.show(
             "ledger.html",
-            422 if errors else 200,
             here="ledger",
             form=form,
             errors=errors or {},
@@ -68,7 +70,7 @@ def _book(site: Site, name: str) -> dict[str, Any]:
         "accounts": [
             {
                 "dataset": _plain(one.dataset),
-                "currency": "" if one.limit is None else one.limit.currency,
+                "symbol": "" if one.limit is None else SYMBOLS[one.limit.currency],
                 "limit": "none" if one.limit is None else text(one.limit.amount),
                 "spent": text(one.spent),
                 "left": text(one.left),

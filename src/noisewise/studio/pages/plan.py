@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from noisewise.studio.curve import FINE, ROUGH
 from noisewise.studio.curve import drawn as draw
 from noisewise.studio.families import BY_TEXT, CHOICES
 from noisewise.studio.forms import EPSILONS, SIZES, PlanForm, Unfilled
@@ -26,10 +27,8 @@ def routes(site: Site) -> list[Route]:
 
     def shown(form: PlanForm, **values: Any) -> Response:
         told = {"job": None, "errors": {}} | values
-        status = 422 if told["errors"] else 200
         return site.show(
             "plan.html",
-            status,
             here="plan",
             form=form,
             choices=CHOICES,
@@ -39,10 +38,10 @@ def routes(site: Site) -> list[Route]:
             **told,
         )
 
-    def curve_of(form: PlanForm) -> dict[str, Any]:
+    def curve_of(form: PlanForm, trials: int = ROUGH) -> dict[str, Any]:
         found, error = None, ""
         try:
-            found = site.curves.at(form)
+            found = site.curves.at(form, trials)
         except ValueError as refused:
             error = str(refused)
         return {
@@ -54,7 +53,8 @@ def routes(site: Site) -> list[Route]:
 
     def curve(request: Request) -> Response:
         form = begun(dict(request.query_params))
-        answer = site.show("curve.html", form=form, **curve_of(form))
+        fine = "fine" in request.query_params
+        answer = site.show("curve.html", form=form, **curve_of(form, FINE if fine else ROUGH))
         answer.headers["hx-replace-url"] = f"/plan?{urlencode(form.values())}"
         return answer
 

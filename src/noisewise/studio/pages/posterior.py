@@ -32,7 +32,6 @@ def routes(site: Site) -> list[Route]:
     ) -> Response:
         return site.show(
             "posterior.html",
-            422 if errors else 200,
             here="posterior",
             form=form,
             job=job,

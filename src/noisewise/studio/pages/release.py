@@ -29,7 +29,6 @@ def routes(site: Site) -> list[Route]:
     def shown(form: ReleaseForm, job: Job | None, errors: Mapping[str, str]) -> Response:
         return site.show(
             "release.html",
-            422 if errors else 200,
             here="release",
             form=form,
             job=job,
