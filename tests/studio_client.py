@@ -1,5 +1,6 @@
 """The studio, and a browser that came by its link."""
 
+import atexit
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from starlette.testclient import TestClient
 
 from noisewise.studio.app import make_app
 from noisewise.studio.security import Keys
+from noisewise.studio.workers import Workers
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 KEYS = Keys(4711)
@@ -28,12 +30,15 @@ ASKED = {
     "out": "wait.release.json",
 }
 """A release, as it is filled in."""
+WORKERS = Workers(eager=False)
+"""Of all studios of the tests."""
+atexit.register(WORKERS.close)
 
 
 @contextmanager
 def opened(folder: Path, keys: Keys = KEYS) -> Iterator[TestClient]:
     """A browser that came by the printed link."""
-    site, guard = make_app(folder, keys)
+    site, guard = make_app(folder, keys, WORKERS)
     client = TestClient(guard, base_url=f"http://127.0.0.1:{keys.port}", headers=OWN)
     client.cookies.set(keys.cookie, keys.session, domain="127.0.0.1", path="/")
     try:

@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from noisewise.studio.app import make_app
 from noisewise.studio.security import MOST_BYTES, POLICY, Keys
-from studio_client import ASKED, KEYS
+from studio_client import ASKED, KEYS, WORKERS
 
 PAGES = ["/plan", "/release", "/posterior", "/check", "/ledger", "/plan/curve", "/nothing"]
 CHANGES = [
@@ -25,7 +25,7 @@ CHANGES = [
 
 @pytest.fixture
 def stranger(folder: Path) -> TestClient:
-    _, guard = make_app(folder, KEYS)
+    _, guard = make_app(folder, KEYS, WORKERS)
     return TestClient(guard, base_url="http://127.0.0.1:4711", follow_redirects=False)
 
 
@@ -91,7 +91,7 @@ def test_another_host_is_refused(host: str, client: TestClient) -> None:
 def test_a_change_that_another_page_asks_for_is_refused(
     address: str, headers: dict[str, str], folder: Path
 ) -> None:
-    _, guard = make_app(folder, KEYS)
+    _, guard = make_app(folder, KEYS, WORKERS)
     client = TestClient(guard, base_url="http://127.0.0.1:4711")
     client.cookies.set(KEYS.cookie, KEYS.session, domain="127.0.0.1", path="/")
     limit = {"ledger": "new.db", "dataset": "d", "epsilon": "1"}

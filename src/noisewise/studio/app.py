@@ -17,20 +17,22 @@ from noisewise.studio.jobs import Jobs
 from noisewise.studio.pages import check, ledger, plan, posterior, release
 from noisewise.studio.security import Guard, Keys, TooLarge, failed
 from noisewise.studio.site import Site, drawn
+from noisewise.studio.workers import Workers
 
 STATIC = Path(__file__).parent / "static"
 """Style, script, and htmx: all that a page loads."""
 
 
-def make_app(root: Path, keys: Keys) -> tuple[Site, Guard]:
+def make_app(root: Path, keys: Keys, workers: Workers) -> tuple[Site, Guard]:
     """The application for one folder, and what it holds."""
-    site = Site(Folder(root.resolve(strict=True)), Jobs(root.resolve(strict=True)))
+    real = root.resolve(strict=True)
+    site = Site(Folder(real), Jobs(real, workers))
     site.templates.filters["drawn"] = drawn
     site.templates.filters["pairs"] = lambda names: [(name, name) for name in names]
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:
-        site.jobs.warm()
+        workers.warm()
         try:
             yield
         finally:

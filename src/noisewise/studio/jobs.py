@@ -5,15 +5,14 @@ Jobs live as long as the studio: a page that is loaded again, or in a second tab
 
 import json
 import secrets
-import subprocess
-import sys
 import threading
 import time
 from collections import OrderedDict
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, final
+
+from noisewise.studio.workers import Worker, Workers, end
 
 State = Literal["waiting", "working", "paying", "done", "failed", "cancelled"]
 MOST_KEPT = 100
@@ -39,7 +38,7 @@ class Job:
     progress: float = 0.0
     result: dict[str, Any] = field(default_factory=dict)
     error: str = ""
-    process: "subprocess.Popen[str] | None" = None
+    process: Worker | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -61,19 +60,12 @@ class Job:
 class Jobs:
     """All of one studio's."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, workers: Workers) -> None:
+        self._root, self._workers = root, workers
         self._all: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
         self._room = threading.Semaphore(AT_ONCE)
-        self._spare: subprocess.Popen[str] | None = None
         self._threads: list[threading.Thread] = []
-
-    def warm(self) -> None:
-        """Have a worker ready before the first job asks for one: imports take a second."""
-        with self._lock:
-            if self._spare is None:
-                self._spare = _worker()
 
     def start(
         self, task: str, arguments: dict[str, Any], command: str, name: str | None = None
@@ -99,13 +91,11 @@ class Jobs:
             return self._all.get(name)
 
     def close(self) -> None:
-        """End all workers; one that is paying is waited for."""
+        """End all work; a release that is being paid for is waited for."""
         with self._lock:
-            jobs, spare = list(self._all.values()), self._spare
+            jobs = list(self._all.values())
         for job in jobs:
             job.cancel()
-        if spare is not None:
-            _end(spare)
         end = time.monotonic() + PATIENCE
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
@@ -117,31 +107,24 @@ class Jobs:
                 return
             del self._all[name]
 
-    def _taken(self) -> "subprocess.Popen[str]":
-        with self._lock:
-            taken, self._spare = self._spare, _worker()
-        if taken is not None and taken.poll() is None:
-            return taken
-        if taken is not None:
-            _end(taken)
-        return _worker()
-
     def _run(self, job: Job) -> None:
         with self._room:
             with job.lock:
                 if job.over:
                     return
-                job.process = self._taken()
+                job.process = self._workers.take()
                 job.state = "working"
             try:
                 self._follow(job, job.process)
             finally:
-                _end(job.process)
                 with job.lock:
+                    finished = job.state in ("done", "failed") and job.task != "publish"
                     if not job.over:
                         job.state, job.error = "failed", _ENDED[job.task == "publish"]
+                # a release's records and exact sums go with their process
+                (self._workers.give_back if finished else end)(job.process)
 
-    def _follow(self, job: Job, process: "subprocess.Popen[str]") -> None:
+    def _follow(self, job: Job, process: Worker) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         asked = {"root": str(self._root), "task": job.task, "arguments": job.arguments}
@@ -163,6 +146,8 @@ class Jobs:
                         job.result, job.state = told["done"], "done"
                     else:
                         job.error, job.state = str(told["failed"]), "failed"
+                    if job.over:
+                        return
         except (BrokenPipeError, ValueError):  # the worker died in the middle of a line
             return
 
@@ -173,26 +158,3 @@ _ENDED = {
     "whether it was paid for.",
 }
 """Of a worker that says nothing more; of one that publishes."""
-
-
-def _end(process: "subprocess.Popen[str]") -> None:
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(OSError):  # what was not read is of no use
-                pipe.close()
-
-
-def _worker() -> "subprocess.Popen[str]":
-    """-P: a module in the folder is never taken for one of Python's. A session of its own: Ctrl-C
-    in the terminal is the studio's to answer.
-    """
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "noisewise.studio.worker"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,
-    )

@@ -16,6 +16,7 @@ from noisewise.errors import NoisewiseError
 from noisewise.studio.app import make_app, warm_up
 from noisewise.studio.security import Keys
 from noisewise.studio.site import Site
+from noisewise.studio.workers import Workers
 
 HOST = "127.0.0.1"
 """Nobody else's machine reaches it."""
@@ -24,8 +25,9 @@ HOST = "127.0.0.1"
 def serve(root: Path, port: int, browser: bool, say: Callable[[str], None]) -> None:
     """Listen, print the link, and answer until interrupted."""
     listening = _listening(port)
+    workers = Workers()
     keys = Keys(listening.getsockname()[1])
-    site, guard = make_app(root, keys)
+    site, guard = make_app(root, keys, workers)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
         logging.getLogger(name).disabled = True  # an address holds settings, a traceback files
     config = uvicorn.Config(
@@ -44,6 +46,7 @@ def serve(root: Path, port: int, browser: bool, say: Callable[[str], None]) -> N
     with threadpool_limits(1), suppress(KeyboardInterrupt):
         threading.Thread(target=_warm, args=(site,), daemon=True).start()
         uvicorn.Server(config).run(sockets=[listening])
+    workers.close()
     say("The studio is closed.")
 
 

@@ -1,6 +1,6 @@
-"""A process that does one piece of work for the studio, and says how far it is.
+"""A process that works for the studio, one piece after the other, and says how far it is.
 
-It reads one line of JSON, {"root": folder, "task": name, "arguments": {...}}, and writes lines:
+It reads a line of JSON, {"root": folder, "task": name, "arguments": {...}}, and writes lines:
 {"progress": 0.3}, {"ask": true} before anything is spent (and waits for a line, go), and at last
 {"done": {...}} or {"failed": "words"}. Records are read here and nowhere else; what an engine
 prints goes nowhere.
@@ -28,15 +28,13 @@ def main() -> None:
 
     from noisewise.studio import tasks
 
-    line = sys.stdin.readline()
-    if not line:
-        return
-    asked = json.loads(line)
-    os.chdir(asked["root"])
     with threadpool_limits(1):
-        told = _outcome(tasks.TASKS[asked["task"]], asked["arguments"], talk)
-    talk.write(json.dumps(told) + "\n")
-    talk.flush()
+        while line := sys.stdin.readline():
+            asked = json.loads(line)
+            os.chdir(asked["root"])
+            told = _outcome(tasks.TASKS[asked["task"]], asked["arguments"], talk)
+            talk.write(json.dumps(told) + "\n")
+            talk.flush()
 
 
 def _outcome(task: Callable[..., Any], arguments: dict[str, Any], talk: IO[str]) -> dict[str, Any]:
