@@ -113,8 +113,8 @@ class Page:
             )
             body.append(f"<tr{' class=bad' if bad is not None and bad[nth] else ''}>{cells}</tr>")
         self._parts.append(
-            "<div "
-            f"class=scroll><table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+            "<div class=scroll tabindex=0>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
         )
 
     def figure(self, made: Any, description: str) -> None:

@@ -26,9 +26,9 @@ from noisewise.study.planning.payment import Payment, payment
 
 POINTS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """Costs at which the curve is simulated; the slider's own comes with them."""
-ROUGH, FINE = 4, 24
+ROUGH, FINE = 4, 12
 """Releases for each point: as soon as a slider moves, and once it rests. Medians of so few are
-known within some 20 and 8 %.
+known within some 20 and 12 %.
 """
 MOST_KEPT = 2000
 """Points that are remembered."""

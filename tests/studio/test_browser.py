@@ -1,0 +1,221 @@
+"""The studio in a real browser: from a table to its posterior by the keyboard alone, a refusal of
+the ledger, narrow and wide, light and dark, and nothing for axe or the console to complain of.
+"""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from noisewise.curator.ledger import Ledger
+from studio_client import EXAMPLES
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+FAULTS = """async () => (await axe.run(document)).violations
+    .filter((one) => ["serious", "critical"].includes(one.impact))
+    .map((one) => one.id + ": " + one.nodes.map((node) => node.html).join(" | "))"""
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+
+
+@dataclass
+class Studio:
+    """A server, a browser, and what they were heard to say."""
+
+    page: Any
+    base: str
+    folder: Path
+    complaints: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def visit(self, address: str) -> None:
+        self.page.goto(self.base + address)
+
+    def here(self, name: str) -> None:
+        """Remember where this page is."""
+        self.places[name] = self.page.url.removeprefix(self.base)
+
+    def tab_to(self, where: str) -> None:
+        """By the Tab key alone, to the element that a selector names."""
+        for _ in range(80):
+            self.page.keyboard.press("Tab")
+            if self.page.evaluate("(where) => document.activeElement.matches(where)", where):
+                return
+        raise AssertionError(f"no Tab leads to {where}")
+
+    def type(self, where: str, text: str) -> None:
+        self.tab_to(where)
+        self.page.keyboard.type(text)
+
+    def press(self, where: str) -> None:
+        self.tab_to(where)
+        self.page.keyboard.press("Enter")
+
+    def wait(self, words: str) -> None:
+        self.page.get_by_text(words).first.wait_for(timeout=90_000)
+
+
+@pytest.fixture(scope="module")
+def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+    from playwright.sync_api import sync_playwright
+
+    folder = tmp_path_factory.mktemp("studio")
+    shutil.copy(EXAMPLES / "visits.csv", folder)
+    run = "import sys; from noisewise.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", run, "studio", str(folder), "--no-browser"],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        ) as process,
+        sync_playwright() as playwright,
+    ):
+        assert process.stdout is not None
+        link = re.search(r"http://\S+", "".join(process.stdout.readline() for _ in range(4)))
+        assert link is not None
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        context = browser.new_context(viewport={"width": 1400, "height": 900})
+        context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page = context.new_page()
+        made = Studio(page, link[0].split("/?")[0], folder)
+        page.on("console", lambda one: one.type == "error" and made.complaints.append(one.text))
+        page.on("pageerror", lambda one: made.complaints.append(str(one)))
+        page.on("request", lambda one: made.asked.append(one.url))
+        page.goto(link[0])
+        yield made
+        browser.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == 0
+
+
+@pytest.fixture(scope="module")
+def walked(studio: Studio) -> Studio:
+    """From a table to its posterior, by the keyboard alone, without having read anything."""
+    page = studio.page
+    assert page.url == f"{studio.base}/release"
+    studio.press('.note a[href="/ledger"]')  # the page says that a ledger comes first
+    page.wait_for_url("**/ledger")
+    studio.type("#ledger", "budget.db")
+    studio.type("#dataset", "visits-2026")
+    studio.type("#epsilon", "2")
+    studio.press('button[type="submit"]')
+    studio.wait("Make a release")
+    studio.press('a.button[href="/release"]')
+    page.wait_for_url("**/release")
+    studio.press("form.release .actions button")  # too early
+    studio.wait("fields need another look")
+    studio.type("#file", "v")
+    studio.tab_to("#kind-one")
+    studio.type("#column", "wait")
+    studio.type("#family", "W")
+    studio.type("#lower", "0")
+    studio.type("#upper", "60")
+    studio.type("#outside", "the")
+    studio.type("#epsilon", "0.5")
+    studio.type("#ledger", "b")
+    studio.type("#dataset", "visits-2026")
+    studio.type("#out", "wait.release.json")
+    page.keyboard.press("Enter")
+    studio.wait("Release this")
+    studio.here("dry run")
+    studio.press("a.spend")
+    studio.wait("What is spent is spent for good")
+    studio.here("question")
+    studio.press("button.spend")
+    studio.wait("The release is in")
+    studio.here("released")
+    studio.press('a.button[href^="/posterior"]')
+    page.wait_for_url("**/posterior?*")
+    studio.press('form[action="/posterior/ask"] button[type="submit"]')
+    studio.wait("How far to trust it")
+    studio.here("posterior")
+    return studio
+
+
+def test_the_whole_way_by_the_keyboard_alone(walked: Studio) -> None:
+    assert "with a probability of 90 % it lies between" in walked.page.content()
+    (account,) = Ledger(walked.folder / "budget.db").accounts()
+    assert (str(account.spent), account.releases) == ("0.5", 1)
+    walked.visit(walked.places["released"])
+    walked.page.reload()
+    assert "The release is in" in walked.page.content()
+    assert Ledger(walked.folder / "budget.db").accounts()[0].releases == 1
+
+
+def test_a_refusal_of_the_ledger(walked: Studio) -> None:
+    page = walked.page
+    walked.visit(walked.places["dry run"])
+    page.fill("#epsilon", "1.75")
+    page.fill("#out", "more.json")
+    page.click("form.release .actions button")
+    walked.wait("refused")
+    assert "has 1.5 of its limit 2 left, and this release costs 1.75" in page.content()
+    assert page.input_value("#epsilon") == "1.75"  # to be mended, not typed again
+    walked.here("refusal")
+
+
+def test_the_curve_moves_with_the_slider(walked: Studio) -> None:
+    page = walked.page
+    walked.visit("/plan")
+    before = page.inner_text(".answer")
+    line = page.get_attribute("polyline", "points")
+    page.focus("#size")
+    page.keyboard.press("ArrowRight")
+    moved = "(text) => document.querySelector('.answer').innerText !== text"
+    page.wait_for_function(moved, arg=before)
+    assert page.inner_text("#size-now") == "3000"
+    assert "With 3 000 records" in page.inner_text(".answer")
+    assert page.get_attribute("polyline", "points") != line
+    page.wait_for_selector("text=From 12 simulations each")
+    page.reload()
+    assert page.inner_text("#size-now") == "3000"
+    page.click(".command .copy")
+    page.wait_for_selector("text=Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == page.inner_text(".command code")
+    assert copied.endswith("--n 3000 --epsilon 0.5")
+
+
+def test_work_is_cancelled(walked: Studio) -> None:
+    page = walked.page
+    walked.visit("/plan?family=normal")
+    page.fill("#several", "500 1000 2000 5000 10000")
+    page.fill("#costs", "0.1 0.2 0.5 1 2")
+    page.click("text=Simulate the table")
+    page.click("text=Cancel")
+    walked.wait("It was stopped")
+    walked.here("cancelled")
+
+
+def test_every_page_narrow_and_wide_light_and_dark(walked: Studio) -> None:
+    page = walked.page
+    axe = AXE.read_text()
+    names = ("/plan", "/release", "/posterior", "/check", "/ledger", *walked.places.values())
+    for address in names:
+        walked.visit(address)
+        for width, scheme in ((1400, "light"), (360, "dark")):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+            page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+            page.evaluate(axe)
+            assert page.evaluate(FAULTS) == [], (address, width)
+    page.set_viewport_size({"width": 1400, "height": 900})
+
+
+def test_nothing_was_complained_of_or_asked_elsewhere(walked: Studio) -> None:
+    assert walked.complaints == []
+    assert walked.asked
+    assert [url for url in walked.asked if not url.startswith((f"{walked.base}/", "data:,"))] == []
+    assert [url for url in walked.asked[1:] if "token" in url] == []
