@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test check bench bench-inference bench-regression calibration audit fuzz clean
+.PHONY: demo test check bench bench-studio bench-inference bench-regression calibration audit fuzz clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -23,10 +23,14 @@ check: .venv/ready
 
 test: check
 	@command -v java > /dev/null || echo "Without Java 17 the tests on Spark are skipped: apt-get install openjdk-17-jre-headless"
+	@command -v chromium > /dev/null || echo "Without Chromium the studio is not tested in a browser: apt-get install chromium"
 	$(BIN)/pytest -n 2
 
 bench: .venv/ready
 	$(BIN)/python bench/release.py
+
+bench-studio: .venv/ready
+	$(BIN)/python bench/studio.py
 
 bench-inference: .venv/ready
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

@@ -64,11 +64,12 @@ class Studio:
         self.page.get_by_text(words).first.wait_for(timeout=90_000)
 
 
-@pytest.fixture(scope="module")
-def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
+@pytest.fixture
+def studio(tmp_path: Path) -> Iterator[Studio]:
     from playwright.sync_api import sync_playwright
 
-    folder = tmp_path_factory.mktemp("studio")
+    folder = tmp_path / "folder"
+    folder.mkdir()
     shutil.copy(EXAMPLES / "visits.csv", folder)
     run = "import sys; from noisewise.cli.main import run; sys.exit(run(sys.argv[1:]))"
     with (
@@ -98,8 +99,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
         assert process.wait(30) == 0
 
 
-@pytest.fixture(scope="module")
-def walked(studio: Studio) -> Studio:
+def _walk(studio: Studio) -> None:
     """From a table to its posterior, by the keyboard alone, without having read anything."""
     page = studio.page
     assert page.url == f"{studio.base}/release"
@@ -139,34 +139,33 @@ def walked(studio: Studio) -> Studio:
     studio.press('form[action="/posterior/ask"] button[type="submit"]')
     studio.wait("How far to trust it")
     studio.here("posterior")
-    return studio
 
 
-def test_the_whole_way_by_the_keyboard_alone(walked: Studio) -> None:
-    assert "with a probability of 90 % it lies between" in walked.page.content()
-    (account,) = Ledger(walked.folder / "budget.db").accounts()
+def _arrived(studio: Studio) -> None:
+    assert "with a probability of 90 % it lies between" in studio.page.content()
+    (account,) = Ledger(studio.folder / "budget.db").accounts()
     assert (str(account.spent), account.releases) == ("0.5", 1)
-    walked.visit(walked.places["released"])
-    walked.page.reload()
-    assert "The release is in" in walked.page.content()
-    assert Ledger(walked.folder / "budget.db").accounts()[0].releases == 1
+    studio.visit(studio.places["released"])
+    studio.page.reload()
+    assert "The release is in" in studio.page.content()
+    assert Ledger(studio.folder / "budget.db").accounts()[0].releases == 1
 
 
-def test_a_refusal_of_the_ledger(walked: Studio) -> None:
-    page = walked.page
-    walked.visit(walked.places["dry run"])
+def _refused_by_the_ledger(studio: Studio) -> None:
+    page = studio.page
+    studio.visit(studio.places["dry run"])
     page.fill("#epsilon", "1.75")
     page.fill("#out", "more.json")
     page.click("form.release .actions button")
-    walked.wait("refused")
+    studio.wait("refused")
     assert "has 1.5 of its limit 2 left, and this release costs 1.75" in page.content()
     assert page.input_value("#epsilon") == "1.75"  # to be mended, not typed again
-    walked.here("refusal")
+    studio.here("refusal")
 
 
-def test_the_curve_moves_with_the_slider(walked: Studio) -> None:
-    page = walked.page
-    walked.visit("/plan")
+def _the_curve_moves(studio: Studio) -> None:
+    page = studio.page
+    studio.visit("/plan")
     before = page.inner_text(".answer")
     line = page.get_attribute("polyline", "points")
     page.focus("#size")
@@ -186,23 +185,23 @@ def test_the_curve_moves_with_the_slider(walked: Studio) -> None:
     assert copied.endswith("--n 3000 --epsilon 0.5")
 
 
-def test_work_is_cancelled(walked: Studio) -> None:
-    page = walked.page
-    walked.visit("/plan?family=normal")
+def _work_is_cancelled(studio: Studio) -> None:
+    page = studio.page
+    studio.visit("/plan?family=normal")
     page.fill("#several", "500 1000 2000 5000 10000")
     page.fill("#costs", "0.1 0.2 0.5 1 2")
     page.click("text=Simulate the table")
     page.click("text=Cancel")
-    walked.wait("It was stopped")
-    walked.here("cancelled")
+    studio.wait("It was stopped")
+    studio.here("cancelled")
 
 
-def test_every_page_narrow_and_wide_light_and_dark(walked: Studio) -> None:
-    page = walked.page
+def _every_page(studio: Studio) -> None:
+    page = studio.page
     axe = AXE.read_text()
-    names = ("/plan", "/release", "/posterior", "/check", "/ledger", *walked.places.values())
+    names = ("/plan", "/release", "/posterior", "/check", "/ledger", *studio.places.values())
     for address in names:
-        walked.visit(address)
+        studio.visit(address)
         for width, scheme in ((1400, "light"), (360, "dark")):
             page.set_viewport_size({"width": width, "height": 900})
             page.emulate_media(color_scheme=scheme)
@@ -214,8 +213,19 @@ def test_every_page_narrow_and_wide_light_and_dark(walked: Studio) -> None:
     page.set_viewport_size({"width": 1400, "height": 900})
 
 
-def test_nothing_was_complained_of_or_asked_elsewhere(walked: Studio) -> None:
-    assert walked.complaints == []
-    assert walked.asked
-    assert [url for url in walked.asked if not url.startswith((f"{walked.base}/", "data:,"))] == []
-    assert [url for url in walked.asked[1:] if "token" in url] == []
+def _nothing_complained_of(studio: Studio) -> None:
+    assert studio.complaints == []
+    assert studio.asked
+    assert [url for url in studio.asked if not url.startswith((f"{studio.base}/", "data:,"))] == []
+    assert [url for url in studio.asked[1:] if "token" in url] == []
+
+
+def test_the_studio_in_a_browser(studio: Studio) -> None:
+    """One walk through one studio: each step goes on where the last one ended."""
+    _walk(studio)
+    _arrived(studio)
+    _refused_by_the_ledger(studio)
+    _the_curve_moves(studio)
+    _work_is_cancelled(studio)
+    _every_page(studio)
+    _nothing_complained_of(studio)
