@@ -24,10 +24,10 @@ from studio_client import ASKED, finished, opened
 KILLED = """
 import os, sys
 from noisewise.curator.publish import Prepared
-from noisewise.studio import tasks
+from noisewise.studio import curating
 Prepared._write = lambda *_: os.kill(os.getpid(), 9)
 os.chdir(sys.argv[1])
-tasks.publish(eval(sys.argv[2]), lambda _: None, lambda: None)
+curating.publish(eval(sys.argv[2]), lambda _: None, lambda: None)
 """
 
 

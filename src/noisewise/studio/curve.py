@@ -135,7 +135,7 @@ def _design(form: PlanForm) -> OneColumn:
 
 WIDE, HIGH = 640, 320
 """Of the drawing."""
-LEFT, RIGHT, TOP, BOTTOM = 62, 20, 18, 46
+LEFT, RIGHT, TOP, BOTTOM = 62, 20, 18, 54
 """Room around it."""
 
 

@@ -78,9 +78,12 @@ class _Wrong:
         except NoisewiseError as error:
             self.errors.setdefault(name, _sentence(str(error)))
 
-    def finish(self) -> None:
+    def finish(self, form: Form) -> None:
+        """Say all of them, in the order of the page."""
         if self.errors:
-            raise Unfilled(self.errors)
+            raise Unfilled(
+                {name: self.errors[name] for name in form.values() if name in self.errors}
+            )
 
 
 def _sentence(words: str) -> str:
@@ -144,7 +147,7 @@ class ReleaseForm(Form):
             wrong.ask("ledger", lambda: folder.existing(self.ledger, "ledger"))
         if self.out and "out" not in wrong.errors:
             wrong.ask("out", lambda: folder.inside(self.out, "release"))
-        wrong.finish()
+        wrong.finish(self)
 
     @property
     def model(self) -> str:
@@ -210,7 +213,7 @@ class PosteriorForm(Form):
             wrong.errors["outcome"] = "Say the outcome, too; or leave the covariates empty."
         if self.release:
             wrong.ask("release", lambda: folder.existing(self.release, "release"))
-        wrong.finish()
+        wrong.finish(self)
 
     def words(self) -> list[str]:
         """The report of the command line says the same, as a page."""
@@ -244,7 +247,7 @@ class CheckForm(Form):
         for name, given in (("release", self.release), ("histogram", self.histogram)):
             if given:
                 wrong.ask(name, lambda given=given: folder.existing(given, "release"))  # type: ignore[misc]
-        wrong.finish()
+        wrong.finish(self)
 
     def words(self) -> list[str]:
         return [
@@ -277,7 +280,7 @@ class LimitForm(Form):
             wrong.ask("ledger", lambda: folder.inside(self.ledger, "ledger"))
             if not self.ledger.endswith((".db", ".sqlite")):
                 wrong.errors.setdefault("ledger", "A ledger's file ends in .db.")
-        wrong.finish()
+        wrong.finish(self)
 
     def words(self) -> list[str]:
         return [
@@ -357,4 +360,4 @@ class PlanForm(Form):
         wrong = _Wrong()
         wrong.need("several", self.several, "Say numbers of records, such as 500 2000 10000.")
         wrong.need("costs", self.costs, "Say privacy costs, such as 0.1 0.5 1.")
-        wrong.finish()
+        wrong.finish(self)

@@ -18,7 +18,7 @@ class CalledOff(ValueError):
 
 
 def main() -> None:
-    """Imports first, so that a spare worker is ready when it is asked."""
+    """With --ready everything is loaded before there is work."""
     talk = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
@@ -28,11 +28,14 @@ def main() -> None:
 
     from noisewise.studio import tasks
 
+    if "--ready" in sys.argv:
+        tasks.load_all()
+
     with threadpool_limits(1):
         while line := sys.stdin.readline():
             asked = json.loads(line)
             os.chdir(asked["root"])
-            told = _outcome(tasks.TASKS[asked["task"]], asked["arguments"], talk)
+            told = _outcome(tasks.task(asked["task"]), asked["arguments"], talk)
             talk.write(json.dumps(told) + "\n")
             talk.flush()
 
