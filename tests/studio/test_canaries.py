@@ -21,11 +21,6 @@ from noisewise.curator.ledger import Ledger
 from noisewise.mechanism.privacy import pure
 from studio_client import ASKED
 
-ROUNDS = [
-    {"column": "x", "family": "exponential", "out": "x.json"},
-    {"kind": "table", "table": "y:a,b", "out": "t.json"},
-]
-
 
 class Browser:
     """Keeps all that it was sent."""
@@ -90,11 +85,10 @@ def test_no_record_and_no_secret_is_seen(
     folder, process, link = served
     before = {path: path.read_bytes() for path in folder.rglob("*")}
     browser = Browser(link)
-    for number, changes in enumerate(ROUNDS):
-        asked = {**ASKED, **changes}
-        assert "this would happen" in browser.work("/release/rehearse", asked).text
-        told = browser.work("/release/spend", asked | {"key": f"{number}" * 32}).text
-        assert f"The release is in <strong>{asked['out']}</strong>" in told
+    asked = {**ASKED, "column": "x", "out": "x.json"}
+    assert "this would happen" in browser.work("/release/rehearse", asked).text
+    told = browser.work("/release/spend", asked | {"key": "1" * 32}).text
+    assert "The release is in <strong>x.json</strong>" in told
     told = browser.work("/posterior/ask", {"release": "x.json", "prior": "weak"}).text
     assert "How far to trust it" in told
     tables = [path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet")]

@@ -98,8 +98,10 @@ def releases(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"release": "wait.json", "unit": "minutes"}, "The mean of wait is"),
-        ({"release": "wait.json", "prior": "gamma(shape=2, rate=20)"}, "Gamma(shape=2, rate=20)"),
+        (
+            {"release": "wait.json", "prior": "gamma(shape=2, rate=20)", "unit": "minutes"},
+            "The mean of wait is",
+        ),
         ({"release": "hist.json"}, "Each column by itself"),
         ({"release": "bp.json", "outcome": "bp", "on": "sex"}, "bp on sex: a regression"),
         ({"release": "wait.json", "prior": "nonsense"}, "unknown prior"),
@@ -160,6 +162,16 @@ def test_what_is_left_out_is_said_at_its_field(client: TestClient) -> None:
     for name in ("file", "column", "family", "epsilon", "ledger", "dataset", "out"):
         assert f'href="#{name}"' in said
         assert f'id="{name}-wrong"' in said
+
+
+def test_without_the_extra_one_line_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("noisewise.cli.studio.find_spec", lambda _: None)
+    assert run(["studio", str(folder)]) == 2
+    said = capsys.readouterr().err
+    assert "pip install 'noisewise[studio]'" in said
+    assert said.count("\n") == 1
 
 
 def test_long_work_is_cancelled(tmp_path: Path) -> None:

@@ -81,9 +81,8 @@ class _Wrong:
     def finish(self, form: Form) -> None:
         """Say all of them, in the order of the page."""
         if self.errors:
-            raise Unfilled(
-                {name: self.errors[name] for name in form.values() if name in self.errors}
-            )
+            names = [name for name in form.values() if name in self.errors]
+            raise Unfilled({name: self.errors[name] for name in names})
 
 
 def _sentence(words: str) -> str:

@@ -1,5 +1,5 @@
-"""What workers can do: each task takes the texts of a form, and hands back words and figures that may
-be shown.
+"""What workers can do: each task takes the texts of a form, and hands back words and figures that
+may be shown.
 """
 
 from collections.abc import Callable

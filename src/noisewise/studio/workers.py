@@ -27,7 +27,7 @@ class Workers:
         """Have one ready."""
         with self._lock:
             if self._eager and not self._idle:
-                self._idle.append(_started("--ready"))
+                self._idle.append(_started(ready=True))
 
     def take(self) -> Worker:
         """One that does nothing yet. Whoever takes it gives it back, or ends it."""
@@ -67,12 +67,13 @@ def end(worker: Worker) -> None:
                 pipe.close()
 
 
-def _started(*options: str) -> Worker:
+def _started(*, ready: bool = False) -> Worker:
     """-P: a module in the folder is never taken for one of Python's. A session of its own: Ctrl-C
     in the terminal is the studio's to answer.
     """
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", "noisewise.studio.worker", *options],
+    command = [sys.executable, "-P", "-m", "noisewise.studio.worker"]
+    return subprocess.Popen(  # noqa: S603
+        [*command, "--ready"] if ready else command,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
