@@ -56,9 +56,18 @@ def test_another_token_is_refused(stranger: TestClient) -> None:
         assert stranger.get("/release").status_code == 403
 
 
+def test_the_link_that_a_browser_is_started_with_works_once(stranger: TestClient) -> None:
+    """It stood on a command line, where others on this machine could read it."""
+    assert stranger.get(KEYS.link_once).status_code == 303
+    stranger.cookies.clear()
+    assert stranger.get(KEYS.link_once).status_code == 403
+    for _ in range(2):
+        assert stranger.get(KEYS.link).status_code == 303
+
+
 def test_every_studio_has_secrets_of_its_own() -> None:
     made = [Keys(1) for _ in range(10)]
-    assert len({secret for one in made for secret in (one.token, one.session)}) == 20
+    assert len({secret for one in made for secret in (one.token, one.once, one.session)}) == 30
     assert all(one.token not in repr(one) and one.session not in repr(one) for one in made)
 
 

@@ -1,5 +1,6 @@
 """`noisewise studio`: the same in a browser, on this machine."""
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -31,4 +32,8 @@ def studio(
 
     from noisewise.studio.serve import serve
 
-    serve(folder.resolve(), port, not no_browser, say)
+    def tell(text: str) -> None:
+        say(text)
+        sys.stdout.flush()  # whoever reads a pipe wants the link now
+
+    serve(folder.resolve(), port, not no_browser, tell)

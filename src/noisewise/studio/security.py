@@ -46,10 +46,14 @@ class TooLarge(ValueError):
 @final
 @dataclass(frozen=True)
 class Keys:
-    """The token of the printed link, and what the browser gets for it."""
+    """The token of the printed link, one that works once, and what the browser gets for either."""
 
     port: int
     token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    once: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    """For the browser that the studio opens itself: others on this machine can read its command
+    line.
+    """
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
 
     @property
@@ -67,6 +71,11 @@ class Keys:
         """What a person opens."""
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
+    @property
+    def link_once(self) -> str:
+        """The same for one visit."""
+        return f"http://127.0.0.1:{self.port}/?token={self.once}"
+
 
 @final
 class Guard:
@@ -74,6 +83,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, keys: Keys) -> None:
         self._app, self._keys = app, keys
+        self._tokens = {keys.token, keys.once}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -106,7 +116,9 @@ class Guard:
             return _said(403, "That request came from another page, and was refused.")
         if scope["path"] == "/" and scope["method"] == "GET":
             given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-            if secrets.compare_digest(given.encode(), keys.token.encode()):
+            fits = [secrets.compare_digest(given.encode(), one.encode()) for one in self._tokens]
+            if any(fits):
+                self._tokens.discard(given if given == keys.once else "")
                 return self._welcome()
         if not self._known(headers):
             return _said(403, "Open the link that `noisewise studio` printed in its terminal.")

@@ -42,7 +42,7 @@ def serve(root: Path, port: int, browser: bool, say: Callable[[str], None]) -> N
     say(f"The studio is open for {root}, on this machine alone:\n\n    {keys.link}\n")
     say("Whoever has that link may release from this folder. Ctrl-C stops the studio.")
     if browser and _has_browser():
-        threading.Timer(0.5, webbrowser.open, [keys.link]).start()
+        threading.Timer(0.5, webbrowser.open, [keys.link_once]).start()
     with threadpool_limits(1), suppress(KeyboardInterrupt):
         threading.Thread(target=_warm, args=(site,), daemon=True).start()
         uvicorn.Server(config).run(sockets=[listening])

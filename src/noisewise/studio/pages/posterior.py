@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
@@ -70,7 +71,7 @@ def routes(site: Site) -> list[Route]:
         except NoisewiseError as error:
             errors = {"file": f"That was not added: {error}"}
             return await run_in_threadpool(shown, PosteriorForm(), None, errors)
-        return RedirectResponse(f"/posterior?release={kept}", status_code=303)
+        return RedirectResponse(f"/posterior?{urlencode({'release': kept})}", status_code=303)
 
     return [
         Route("/posterior", page),
