@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from noisewise.studio.app import make_app, warm_up
 from noisewise.studio.families import CHOICES
-from noisewise.studio.forms import EPSILONS, SIZES
+from noisewise.studio.plan_form import EPSILONS, SIZES
 from noisewise.studio.security import Keys
 from noisewise.studio.workers import Workers
 

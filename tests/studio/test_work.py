@@ -20,8 +20,8 @@ from noisewise.mechanism.privacy import concentrated, pure
 from noisewise.studio.curve import FINE, ROUGH, Curves
 from noisewise.studio.families import CHOICES
 from noisewise.studio.figures import without_styles
-from noisewise.studio.forms import EPSILONS, SIZES, PlanForm
 from noisewise.studio.jobs import Jobs
+from noisewise.studio.plan_form import EPSILONS, SIZES, PlanForm
 from studio_client import ASKED, EXAMPLES, WORKERS, finished
 
 

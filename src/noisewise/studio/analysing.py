@@ -11,7 +11,8 @@ from noisewise.report.page import svg
 from noisewise.report.release_page import release_page
 from noisewise.report.units import Units
 from noisewise.studio.figures import without_styles
-from noisewise.studio.forms import CheckForm, PlanForm, PosteriorForm
+from noisewise.studio.forms import CheckForm, PosteriorForm
+from noisewise.studio.plan_form import PlanForm
 from noisewise.studio.tasks import Ask, Progress, Told, here
 
 

@@ -12,9 +12,9 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from noisewise.studio.folder import Folder
-from noisewise.studio.forms import PlanForm
 from noisewise.studio.jobs import Jobs
 from noisewise.studio.pages import check, ledger, plan, posterior, release
+from noisewise.studio.plan_form import PlanForm
 from noisewise.studio.security import Guard, Keys, TooLarge, failed
 from noisewise.studio.site import Site, drawn
 from noisewise.studio.workers import Workers

@@ -19,7 +19,7 @@ from noisewise.asked.columns import asked_family
 from noisewise.asked.numbers import number
 from noisewise.errors import NoisewiseError
 from noisewise.mechanism.meaning import Meaning
-from noisewise.studio.forms import PlanForm
+from noisewise.studio.plan_form import PlanForm
 from noisewise.study.planning.design import Widths
 from noisewise.study.planning.one_column import OneColumn, one_column
 from noisewise.study.planning.payment import Payment, payment

@@ -2,7 +2,7 @@
 same.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self, final
 
@@ -12,28 +12,6 @@ from noisewise.studio.folder import Folder
 
 LONGEST = 4000
 """Letters of one field."""
-EPSILONS = (
-    0.01,
-    0.02,
-    0.03,
-    0.05,
-    0.07,
-    0.1,
-    0.15,
-    0.2,
-    0.3,
-    0.5,
-    0.7,
-    1.0,
-    1.5,
-    2.0,
-    3.0,
-    5.0,
-    10.0,
-)
-"""Where the slider of the privacy cost may stand."""
-SIZES = (200, 300, 500, 700, *(k * 10**d for d in (3, 4, 5) for k in (1, 2, 3, 5, 7)), 10**6)
-"""Where the slider of the number of records may stand."""
 
 
 class Unfilled(ValueError):
@@ -63,7 +41,7 @@ class Form:
 
 
 @dataclass
-class _Wrong:
+class Wrong:
     """Errors by field, as they are found."""
 
     errors: dict[str, str] = field(default_factory=dict)
@@ -118,7 +96,7 @@ class ReleaseForm(Form):
 
     def check(self, folder: Folder) -> None:
         """Whether every field says something; the rest is for the curator to find."""
-        wrong = _Wrong()
+        wrong = Wrong()
         wrong.need("file", self.file, "Choose the table of records.")
         wrong.need("ledger", self.ledger, "Choose the ledger that pays; the Ledger page makes one.")
         wrong.need("dataset", self.dataset, "Say the dataset's name in the ledger.")
@@ -205,7 +183,7 @@ class PosteriorForm(Form):
     on: str = ""
 
     def check(self, folder: Folder) -> None:
-        wrong = _Wrong()
+        wrong = Wrong()
         wrong.need("release", self.release, "Choose a release, or add one below.")
         wrong.need("prior", self.prior, "Say the prior, or weak.")
         if self.on and not self.outcome:
@@ -239,7 +217,7 @@ class CheckForm(Form):
     prior: str = "weak"
 
     def check(self, folder: Folder) -> None:
-        wrong = _Wrong()
+        wrong = Wrong()
         wrong.need("release", self.release, "Choose the release of a column and a family.")
         wrong.need("histogram", self.histogram, "Choose the release of its histogram.")
         wrong.need("prior", self.prior, "Say the prior, or weak.")
@@ -270,7 +248,7 @@ class LimitForm(Form):
     rho: str = ""
 
     def check(self, folder: Folder) -> None:
-        wrong = _Wrong()
+        wrong = Wrong()
         wrong.need("ledger", self.ledger, "Say the ledger's file, such as budget.db.")
         wrong.need("dataset", self.dataset, "Say the dataset's name, such as visits-2026.")
         if bool(self.epsilon) == bool(self.rho):
@@ -290,73 +268,3 @@ class LimitForm(Form):
             *option("--epsilon", self.epsilon),
             *option("--rho", self.rho),
         ]
-
-
-def _place(given: str, steps: Sequence[object], usual: int) -> int:
-    """Of a slider; what is no place is the usual one."""
-    inside = given.isascii() and given.isdigit() and len(given) < 5
-    return min(int(given), len(steps) - 1) if inside else usual
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class PlanForm(Form):
-    """What intervals are wanted of."""
-
-    family: str = "exponential"
-    written: str = ""
-    lower: str = ""
-    upper: str = ""
-    outside: str = ""
-    truth: str = ""
-    size: str = ""
-    cost: str = ""
-    unit: str = ""
-    several: str = ""
-    costs: str = ""
-    width: str = ""
-
-    @property
-    def model(self) -> str:
-        return self.written or self.family
-
-    def about(self) -> list[str]:
-        """What every plan of it says."""
-        return [
-            *option("--family", self.model),
-            *option("--bounds", self.lower, self.upper),
-            *(option("--outside", self.outside) if self.lower else []),
-            *(["--truth", *self.truth.split()] if self.truth else []),
-            *option("--unit", self.unit),
-        ]
-
-    @property
-    def n(self) -> int:
-        """Where the slider stands."""
-        return SIZES[_place(self.size, SIZES, SIZES.index(2000))]
-
-    @property
-    def epsilon(self) -> float:
-        return EPSILONS[_place(self.cost, EPSILONS, EPSILONS.index(0.5))]
-
-    def words(self) -> list[str]:
-        """Of the curve's point."""
-        return ["plan", *self.about(), "--n", str(self.n), "--epsilon", f"{self.epsilon:g}"]
-
-    def words_of_table(self) -> list[str]:
-        """Of a table of several n and costs."""
-        return [
-            "plan",
-            *self.about(),
-            "--n",
-            *self.several.split(),
-            "--epsilon",
-            *self.costs.split(),
-            *option("--width", self.width),
-        ]
-
-    def check_table(self) -> None:
-        wrong = _Wrong()
-        wrong.need("several", self.several, "Say numbers of records, such as 500 2000 10000.")
-        wrong.need("costs", self.costs, "Say privacy costs, such as 0.1 0.5 1.")
-        wrong.finish(self)

@@ -96,9 +96,9 @@ class Jobs:
             jobs = list(self._all.values())
         for job in jobs:
             job.cancel()
-        end = time.monotonic() + PATIENCE
+        late = time.monotonic() + PATIENCE
         for thread in self._threads:
-            thread.join(max(0.0, end - time.monotonic()))
+            thread.join(max(0.0, late - time.monotonic()))
 
     def _forget(self) -> None:
         """The oldest that are over."""

@@ -12,7 +12,8 @@ from starlette.routing import Route
 from noisewise.studio.curve import FINE, ROUGH
 from noisewise.studio.curve import drawn as draw
 from noisewise.studio.families import BY_TEXT, CHOICES
-from noisewise.studio.forms import EPSILONS, SIZES, PlanForm, Unfilled
+from noisewise.studio.forms import Unfilled
+from noisewise.studio.plan_form import EPSILONS, SIZES, PlanForm
 from noisewise.studio.site import Site, drawn, sent
 
 USUAL_SIZES, USUAL_COSTS = "500 2000 10000", "0.1 0.5 1"
