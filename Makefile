@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 # Beside them: `make docs` builds the site, `make dist` the package, and tries it in an empty environment.
-.PHONY: demo test check docs dist bench bench-inference bench-regression calibration audit fuzz clean
+.PHONY: demo test check docs dist bench bench-studio bench-inference bench-regression calibration audit fuzz clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -24,6 +24,7 @@ check: .venv/ready
 
 test: check
 	@command -v java > /dev/null || echo "Without Java 17 the tests on Spark are skipped: apt-get install openjdk-17-jre-headless"
+	@command -v chromium > /dev/null || echo "Without Chromium the studio is not tested in a browser: apt-get install chromium"
 	$(BIN)/pytest -n 2
 
 docs: .venv/ready
@@ -34,6 +35,9 @@ dist: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python bench/release.py
+
+bench-studio: .venv/ready
+	$(BIN)/python bench/studio.py
 
 bench-inference: .venv/ready
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'

@@ -22,3 +22,5 @@ say noisewise release examples/patients.csv --moments bp:60:220 age:0:100 sex:f,
     --ledger demo/budget.db --dataset patients-2026 --out demo/bp.release.json
 say noisewise regress demo/bp.release.json --outcome bp --on age sex smoker --plot demo/bp.svg
 say python examples/regression.py demo/bp.release.json demo/regression.svg
+cp examples/visits.csv demo/
+printf '\nThe same in a browser, on this machine alone:\n\n    .venv/bin/noisewise studio demo\n\n'

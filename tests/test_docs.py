@@ -31,6 +31,8 @@ ELSEWHERE = {
     "make demo": "the demo needs a virtual environment of its own",
     "make test": "it is running",
     'export PATH="$PWD/.venv/bin:$PATH"': "the tests have noisewise in their path",
+    "pip install 'noisewise[studio]'": "nothing is installed here",
+    "noisewise studio examples": "until Ctrl-C; tests/studio opens it",
     "noisewise reproduce --out paper/": "a quarter of an hour; tests/study/test_reproduce.py",
 }
 """What is not run here, and why not."""

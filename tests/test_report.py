@@ -165,7 +165,7 @@ def test_several_columns_regression_and_table(folder: Path) -> None:
     made = noisewise.load("m.json")
     posterior = noisewise.regress(made, "bp", ["wait", "sex"], draws=1000, seed=0)
     context = Context(units=Units.of(["bp=mmHg", "wait=minutes"]))
-    said = check_page(regression_page(posterior, priors.Linear(), [made], context))
+    said = check_page(regression_page(posterior, priors.Linear(), [made], context).render())
     slope = 10 * posterior.mean("wait")
     side = "higher" if slope >= 0 else "lower"
     assert f"With wait 10 minutes higher, bp is {abs(slope):.4g} mmHg {side} on average" in said

@@ -33,6 +33,16 @@ class BudgetExceeded(LedgerError):
     """The release would cost more than the ledger has left for its dataset. Nothing was spent."""
 
 
+class AlreadySpent(LedgerError):
+    """A request with this key was paid for before. Nothing more was spent, and nothing is released
+    again; `spend` is the id of what was.
+    """
+
+    def __init__(self, message: str, spend: str) -> None:
+        super().__init__(message)
+        self.spend = spend
+
+
 class ReleaseFormatError(NoisewiseError):
     """A file is not a release that this version can trust."""
 

@@ -360,7 +360,7 @@ def test_a_record_that_moved_between_groups_was_replaced(tmp_path: Path) -> None
     assert book.accounts()[0].spent == Decimal("0.3")
 
 
-@pytest.mark.parametrize("version", [0, 5, 1000])
+@pytest.mark.parametrize("version", [0, 6, 1000])
 def test_a_format_that_is_not_known_is_refused_and_left_alone(version: int, ledger: Ledger) -> None:
     with closing(sqlite3.connect(ledger.path)) as connection:
         connection.execute(f"PRAGMA user_version = {version}")

@@ -4,10 +4,12 @@ from typing import Annotated
 
 import typer
 
-from noisewise.cli.columns import MOMENTS_HELP, TABLE_HELP, asked_family
-from noisewise.cli.numbers import pair, whole
+from noisewise.asked.bounds import asked_missing
+from noisewise.asked.columns import asked_family
+from noisewise.asked.numbers import pair, whole
+from noisewise.cli.columns import MOMENTS_HELP, TABLE_HELP
 from noisewise.cli.progress import progress
-from noisewise.cli.release import FAMILY_HELP, _bounds, asked_missing
+from noisewise.cli.release import FAMILY_HELP, _bounds
 from noisewise.cli.screen import say
 
 

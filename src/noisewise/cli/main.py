@@ -18,6 +18,7 @@ from noisewise.cli.regress import RegressCommand, regress
 from noisewise.cli.release import ReleaseCommand, release
 from noisewise.cli.report import ReportCommand, report
 from noisewise.cli.screen import say
+from noisewise.cli.studio import studio
 from noisewise.cli.study import StudyCommand, calibrate, compare, reproduce
 from noisewise.errors import UnsavedRelease
 
@@ -40,6 +41,7 @@ app.command()(check)
 app.command()(pool)
 app.command(cls=RegressCommand)(regress)
 app.command(cls=ReportCommand)(report)
+app.command()(studio)
 app.command(cls=ReleaseCommand)(audit)
 for study in (calibrate, compare):
     app.command(cls=StudyCommand)(study)

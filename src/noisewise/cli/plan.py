@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from noisewise.cli.columns import MOMENTS_HELP, TABLE_HELP, asked_family, one_by_one
-from noisewise.cli.numbers import number, pair, whole
+from noisewise.asked.bounds import asked_bounds, asked_truth
+from noisewise.asked.columns import asked_family
+from noisewise.asked.numbers import number, pair, whole
+from noisewise.cli.columns import MOMENTS_HELP, TABLE_HELP, one_by_one
 from noisewise.cli.progress import progress
 from noisewise.cli.release import FAMILY_HELP
 from noisewise.cli.screen import say
@@ -143,12 +145,12 @@ def plan(
     with progress("simulating") as report:
         made = run(
             family=asked_family(family, moments, table),
-            bounds=_bounds(pair(bounds, "--bounds"), outside),
+            bounds=asked_bounds(pair(bounds, "--bounds"), outside),
             n=[whole(size, "--n") for size in n],
             epsilon=_numbers(epsilon, "--epsilon"),
             rho=_numbers(rho, "--rho"),
             delta=delta,
-            truth=None if truth is None else _truth(truth),
+            truth=None if truth is None else asked_truth(truth),
             prior=prior,
             level=number(level, "--level"),
             outcome=outcome,
@@ -178,7 +180,8 @@ def plan(
         from noisewise.study.planning.page import page
 
         with whole_file(out) as partial:
-            partial.write_text(page(made, shlex.join(["noisewise", *sys.argv[1:]]), unit, wanted))
+            command = shlex.join(["noisewise", *sys.argv[1:]])
+            partial.write_text(page(made, command, unit, wanted).render())
         say(f"wrote {out}", aside=as_json)
 
 
@@ -223,28 +226,3 @@ def _print_grid(rows: list[dict[str, Any]]) -> None:
 
 def _numbers(texts: list[str] | None, option: str) -> list[float] | None:
     return None if texts is None else [number(text, option) for text in texts]
-
-
-def _truth(words: list[str]) -> dict[str, float]:
-    found = {}
-    for word in words:
-        name, equals, value = word.rpartition("=")
-        if not equals or not name:
-            raise typer.BadParameter(f"--truth takes NAME=VALUE, such as rate=0.07; got {word!r}.")
-        found[name] = number(value, f"--truth {name}")
-    return found
-
-
-def _bounds(limits: tuple[float, float] | None, outside: str | None) -> Any:
-    from noisewise.model.bounds import Bounds
-
-    if limits is None:
-        if outside is not None:
-            raise typer.BadParameter("--outside goes with --bounds.")
-        return None
-    if outside is None:
-        raise typer.BadParameter(
-            "bounds need --outside redact (records outside count 0) or --outside clamp (count as "
-            "the bound)."
-        )
-    return Bounds(*limits, outside=outside)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from noisewise.cli.numbers import number
+from noisewise.asked.numbers import number
 from noisewise.cli.progress import progress
 from noisewise.cli.screen import say
 from noisewise.cli.several import SeveralCommand

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from noisewise.cli.columns import MOMENTS_HELP, TABLE_HELP, asked_family, one_by_one
-from noisewise.cli.forecast import forecast
-from noisewise.cli.numbers import number, pair, whole
+from noisewise.asked.bounds import NO_OUTSIDE, asked_bounds, asked_missing
+from noisewise.asked.columns import asked_family
+from noisewise.asked.numbers import pair, whole
+from noisewise.cli.columns import MOMENTS_HELP, TABLE_HELP, one_by_one
 from noisewise.cli.screen import say
 
 if TYPE_CHECKING:
     from noisewise.artifact import Release
     from noisewise.curator.ledger import Ledger
-    from noisewise.mechanism.missing import Missing
     from noisewise.model.bounds import Bounds, PrivateBounds
 
 FAMILY_HELP = (
@@ -195,6 +195,7 @@ def release(
         outside,
     )
 
+    from noisewise.curator.forecast import forecast
     from noisewise.curator.publish import prepare
     from noisewise.curator.settings import Settings
 
@@ -236,13 +237,6 @@ def release(
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115
 
 
-def asked_missing(given: str | None) -> "Missing":
-    """What a missing record stands for."""
-    if given is None:
-        return None
-    return "drop" if given == "drop" else number(given, "--missing")
-
-
 def _size(made: "Release") -> str:
     if made.family.statistic_kind == "counts" and not made.family.complete:
         return f"{made.family.dimension} cells"
@@ -268,35 +262,26 @@ def _bounds(
     quantiles: tuple[float, float] | None,
     outside: str | None,
 ) -> "Bounds | PrivateBounds | None":
-    from noisewise.model.bounds import Bounds, PrivateBounds
+    from noisewise.model.bounds import PrivateBounds
 
-    if private:
-        if span is None or epsilon is None or bounds is not None:
+    if not private:
+        if span is not None or epsilon is not None or quantiles is not None:
             raise typer.BadParameter(
-                "--bounds private needs --bounds-range LOWER UPPER and --bounds-epsilon EPSILON."
+                "--bounds-range, --bounds-epsilon and --quantiles go with --bounds private."
             )
-    elif span is not None or epsilon is not None or quantiles is not None:
+        return asked_bounds(bounds, outside)
+    if span is None or epsilon is None or bounds is not None:
         raise typer.BadParameter(
-            "--bounds-range, --bounds-epsilon and --quantiles go with --bounds private."
+            "--bounds private needs --bounds-range LOWER UPPER and --bounds-epsilon EPSILON."
         )
-    elif bounds is None:
-        if outside is not None:
-            raise typer.BadParameter("--outside goes with --bounds.")
-        return None
     if outside is None:
-        raise typer.BadParameter(
-            "bounds need --outside redact (records outside count 0) or --outside clamp (count as "
-            "the bound)."
-        )
-    if span is not None and epsilon is not None:
-        return PrivateBounds(
-            *span,
-            epsilon=epsilon,
-            quantiles=quantiles or (0.01, 0.99),
-            outside=outside,  # type: ignore[arg-type]
-        )
-    assert bounds is not None
-    return Bounds(*bounds, outside=outside)  # type: ignore[arg-type]
+        raise typer.BadParameter(NO_OUTSIDE)
+    return PrivateBounds(
+        *span,
+        epsilon=epsilon,
+        quantiles=quantiles or (0.01, 0.99),
+        outside=outside,  # type: ignore[arg-type]
+    )
 
 
 def _balance(ledger: "Ledger", dataset: str | None) -> str:

@@ -125,7 +125,7 @@ def _one(
     own = prior_of(found[0], prior)
     with progress("inferring") as report:
         posterior = infer(found, own, n_prior=n_prior, method=method, seed=seed, progress=report)
-        return release_page(posterior, own, found, context)
+        return release_page(posterior, own, found, context).render()
 
 
 def _groups(
@@ -180,4 +180,4 @@ def _regression(
             return groups_page(groups, own, found, context, of or usual[0])
         posterior = regress(found, outcome, on, prior=own, seed=seed, progress=report)
         values: dict[str, Any] | None = asked_values(posterior, at)
-        return regression_page(posterior, own, found, context, values)
+        return regression_page(posterior, own, found, context, values).render()

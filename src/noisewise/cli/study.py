@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from noisewise.cli.numbers import number, pair
+from noisewise.asked.numbers import number, pair
 from noisewise.cli.several import SeveralCommand
 
 if TYPE_CHECKING:

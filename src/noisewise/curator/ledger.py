@@ -18,7 +18,7 @@ from typing import final
 
 from noisewise.curator.ledger_file import LedgerFile, advice
 from noisewise.curator.names import looks, plain_name
-from noisewise.errors import BudgetExceeded, LedgerError
+from noisewise.errors import AlreadySpent, BudgetExceeded, LedgerError
 from noisewise.mechanism.privacy import (
     DIGITS_OF_TOTAL,
     Cost,
@@ -100,12 +100,20 @@ class Ledger:
         with self._file.reading("r+b") as connection:
             return self._afford(connection, self._name(connection, dataset), cost, unit)
 
-    def spend(self, dataset: str, cost: Cost, unit: str, purpose: str) -> str:
+    def spend(
+        self, dataset: str, cost: Cost, unit: str, purpose: str, key: str | None = None
+    ) -> str:
         """Record the cost, or raise and record nothing. Returns the spend's id once it is safely on
-        disk.
+        disk. A key is charged once: whoever comes with it again is told of the spend it made.
         """
         spend, amount = str(uuid.uuid4()), _written(cost)
         with self._file.transaction() as connection:
+            if key is not None and (before := self._paid(connection, key)) is not None:
+                raise AlreadySpent(
+                    f"this was paid for already (spend {before}), and is not charged again; the "
+                    "release that was made then is the one to use.",
+                    before,
+                )
             name = self._name(connection, dataset)
             self._afford(connection, name, cost, unit)
             connection.execute(
@@ -113,7 +121,14 @@ class Ledger:
                 "?, ?, ?, ?, ?, ?)",
                 (spend, name, cost.currency, amount, _now(), purpose, unit),
             )
+            if key is not None:
+                connection.execute("INSERT INTO keys (key, spend) VALUES (?, ?)", (key, spend))
         return spend
+
+    def paid(self, key: str) -> str | None:
+        """The id of the spend that a request with this key has made, if it has made one."""
+        with self._file.reading() as connection:
+            return self._paid(connection, key)
 
     def accounts(self) -> list[Account]:
         """Every dataset that the ledger knows, by name."""
@@ -140,6 +155,10 @@ class Ledger:
                 for row in rows
                 if name in (None, row[1])
             ]
+
+    def _paid(self, connection: sqlite3.Connection, key: str) -> str | None:
+        found = connection.execute("SELECT spend FROM keys WHERE key = ?", (key,)).fetchone()
+        return None if found is None else str(found[0])
 
     def _names(self, connection: sqlite3.Connection) -> list[str]:
         rows = connection.execute(

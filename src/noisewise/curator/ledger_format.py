@@ -5,9 +5,9 @@ import sqlite3
 
 APPLICATION_ID = 0x4E5A4C47
 """How SQLite's header says that a file is a ledger of ours: NZLG."""
-VERSION = 4
-"""The format that is written. Format 3 had the same tables, but was changed where it stands, with a
-journal beside it.
+VERSION = 5
+"""The format that is written. Format 4 had no keys; format 3 had its tables, but was changed where
+it stands, with a journal beside it.
 """
 _SCHEMA = """
 CREATE TABLE limits (position INTEGER PRIMARY KEY, dataset TEXT NOT NULL, amount TEXT NOT NULL, at TEXT NOT NULL,
@@ -23,6 +23,12 @@ _HOLD = (
     "never changed'); END"
 )
 """Nor is it changed; while a format grows, this trigger is away."""
+_KEYS = """
+CREATE TABLE IF NOT EXISTS keys (key TEXT PRIMARY KEY, spend TEXT NOT NULL UNIQUE);
+CREATE TRIGGER IF NOT EXISTS keys_stay BEFORE DELETE ON keys BEGIN SELECT RAISE(ABORT, 'a key is never deleted'); END;
+CREATE TRIGGER IF NOT EXISTS keys_hold BEFORE UPDATE ON keys BEGIN SELECT RAISE(ABORT, 'a key is never changed'); END
+"""  # noqa: E501
+"""What a request that may arrive twice is known by, and the spend that it made."""
 _UNIT = re.compile(r"(replace_one|add_remove|move), [0-9]+ per person(?=\)$)")
 """The unit of privacy at the end of a spend's purpose, where format 2 told it."""
 _FROM_1 = "".join(
@@ -37,12 +43,12 @@ def create(connection: sqlite3.Connection) -> None:
     """A ledger without limits or spends, in an empty database."""
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
-    connection.executescript(_SCHEMA + _HOLD)
+    connection.executescript(f"{_SCHEMA}{_HOLD};{_KEYS}")
 
 
 def grow(connection: sqlite3.Connection, version: int) -> None:
     """From format 1, where every amount was an epsilon, and from 2, where only the purpose told the
-    unit.
+    unit; formats before 5 had no keys.
     """
     if version == 1:
         for statement in _FROM_1.split(";"):
@@ -57,4 +63,6 @@ def grow(connection: sqlite3.Connection, version: int) -> None:
             unit = "" if told is None else told[0].replace("move", "replace_one")
             connection.execute("UPDATE spends SET unit = ? WHERE position = ?", (unit, position))
         connection.execute(_HOLD)
+    for statement in _KEYS.split(";\n"):
+        connection.execute(statement)
     connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -212,6 +212,10 @@ class Prepared:
     ledger: Ledger | None
     account: Account | None
     """The budget, before it is charged."""
+    key: str | None = None
+    """Of a request that may arrive twice: the ledger charges it once."""
+    before_spend: Callable[[], None] | None = None
+    """Asked when all is read: what it raises calls the release off, and nothing is spent."""
 
     def publish(self) -> list[Release]:
         """Read, spend, draw, write. A failure before the spend costs nothing; one after it has been
@@ -267,10 +271,14 @@ class Prepared:
             return self.plan
 
     def _spend(self) -> str | None:
+        if self.before_spend is not None:
+            self.before_spend()
         if self.ledger is None or self.dataset is None:
             return None
         settings = self.settings
-        return self.ledger.spend(self.dataset, settings.total, settings.unit, settings.purpose)
+        return self.ledger.spend(
+            self.dataset, settings.total, settings.unit, settings.purpose, self.key
+        )
 
     def releases(self, plan: Plan, spend: str | None, sums: list[Sums]) -> list[Release]:
         """The noise of all groups, drawn at once, and a release of each. Whoever calls this has

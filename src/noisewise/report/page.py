@@ -57,8 +57,8 @@ class Page:
     """Built piece by piece. Whatever comes from a file is escaped here, and nowhere else."""
 
     def __init__(self, title: str) -> None:
-        self._title = title
-        self._parts: list[str] = [f"<h1>{html.escape(title)}</h1>"]
+        self.title = title
+        self._parts: list[str] = []
 
     def heading(self, text: str) -> None:
         """A section."""
@@ -113,8 +113,8 @@ class Page:
             )
             body.append(f"<tr{' class=bad' if bad is not None and bad[nth] else ''}>{cells}</tr>")
         self._parts.append(
-            "<div "
-            f"class=scroll><table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+            "<div class=scroll tabindex=0>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
         )
 
     def figure(self, made: Any, description: str) -> None:
@@ -130,6 +130,10 @@ class Page:
         """The last line."""
         self._parts.append(f"<footer>{html.escape(words)}</footer>")
 
+    def body(self) -> str:
+        """What the page holds below its title, for a place on another page."""
+        return "\n".join(self._parts)
+
     def render(self) -> str:
         """The page. Its policy forbids a browser to load anything."""
         return (
@@ -137,8 +141,9 @@ class Page:
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             '<meta http-equiv="Content-Security-Policy" '
             "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-            f"<title>{html.escape(self._title)}</title>"
-            f"<style>{STYLE}</style></head><body>\n" + "\n".join(self._parts) + "\n</body></html>\n"
+            f"<title>{html.escape(self.title)}</title>"
+            f"<style>{STYLE}</style></head><body>\n<h1>{html.escape(self.title)}</h1>\n"
+            f"{self.body()}\n</body></html>\n"
         )
 
 

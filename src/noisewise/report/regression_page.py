@@ -25,7 +25,7 @@ def regression_page(
     releases: Sequence[Release],
     context: Context,
     at: Mapping[str, Any] | None = None,
-) -> str:
+) -> Page:
     """Coefficients, predictions, residual sd."""
     model, units = posterior.family, context.units
     outcome, unit = model.outcome.name, units.column(model.outcome.name)
@@ -56,7 +56,7 @@ def regression_page(
     trust(page, posterior.certificate)
     released(page, releases, context)
     source(page, releases, context)
-    return page.render()
+    return page
 
 
 def _sentences(posterior: RegressionPosterior, units: Units) -> list[str]:

@@ -32,7 +32,7 @@ MOST_CATEGORIES = 60
 
 def release_page(
     posterior: Posterior, prior: Any, releases: Sequence[Release], context: Context
-) -> str:
+) -> Page:
     """What the release says, how sure that is, and where it comes from."""
     first = releases[0]
     page = Page(context.title or f"{subject(first)}: what the release tells")
@@ -48,7 +48,7 @@ def release_page(
     trust(page, posterior.certificate)
     released(page, releases, context)
     source(page, releases, context)
-    return page.render()
+    return page
 
 
 def main_quantity(posterior: Posterior) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.infer import infer_many
+from noisewise.inference.posteriors import Posteriors
 from noisewise.inference.problem import check_prior, example
 from noisewise.mechanism.lattice import lattice_for
 from noisewise.mechanism.privacy import Cost, Relation
@@ -92,23 +93,39 @@ class OneColumn(Design):
         )
 
     def simulate(self, n: int, cost: Cost, trials: int, rng: np.random.Generator) -> Widths:
-        family = self.family
-        setting = self._setting(n, float(cost.amount), cost.currency == "rho")
+        return self.simulate_all(n, [cost], trials, rng)[0]
+
+    def simulate_all(
+        self, n: int, costs: Sequence[Cost], trials: int, rng: np.random.Generator
+    ) -> list[Widths]:
+        """The same at several costs, all posteriors in one batch."""
+        family, samples, sums = self.family, [], []
         full = n <= ONE_BY_ONE or family.bounded
-        sample = simulate(setting, trials, rng, full=full, truth=self.truth)
-        sums = sample.full if full else _many_sums(family, sample.theta, n, rng)
-        found = infer_many(sample.releases, self.prior, seed=int(rng.integers(2**63)))
+        for cost in costs:
+            setting = self._setting(n, float(cost.amount), cost.currency == "rho")
+            sample = simulate(setting, trials, rng, full=full, truth=self.truth)
+            samples.append(sample)
+            sums.append(sample.full if full else _many_sums(family, sample.theta, n, rng))
+        releases = [one for sample in samples for one in sample.releases]
+        found = infer_many(releases, self.prior, seed=int(rng.integers(2**63)))
+        theta = np.concatenate([sample.theta for sample in samples])
+        widths = self._widths(found, np.concatenate(sums), theta, n)
+        cuts = range(0, len(costs) * trials, trials)
+        return [Widths(widths.private[a : a + trials], widths.public[a : a + trials]) for a in cuts]
+
+    def _widths(self, found: Posteriors, sums: FloatArray, theta: FloatArray, n: int) -> Widths:
+        family = self.family
         if self._categories:
             (name,) = (one.name for one in family.parameters)
             ends = np.array([one.interval(name, self.level) for one in found])  # (trials, 2, k)
             labels = titles(family)
             places = [labels.index(title) for title in self.of]
             private = (ends[:, 1] - ends[:, 0])[:, places]
-            public = self._without_noise(sums, n, sample.theta)[:, places]
+            public = self._without_noise(sums, n, theta)[:, places]
         else:
             ends = np.array([[one.interval(name, self.level) for name in self.of] for one in found])
             private = ends[..., 1] - ends[..., 0]
-            public = self._without_noise(sums, n, sample.theta)
+            public = self._without_noise(sums, n, theta)
         return Widths(private, public)
 
     def _without_noise(self, sums: FloatArray, n: int, theta: FloatArray) -> FloatArray:

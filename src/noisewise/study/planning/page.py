@@ -6,7 +6,7 @@ from noisewise.study.planning import answers
 from noisewise.study.planning.plan import Plan
 
 
-def page(plan: Plan, command: str, unit: str = "", width: float | None = None) -> str:
+def page(plan: Plan, command: str, unit: str = "", width: float | None = None) -> Page:
     """Widths, what gives a wanted one, and what each cost means for one person."""
     main = plan.names[0]
     made = Page("What privacy will cost: a plan")
@@ -34,6 +34,7 @@ def page(plan: Plan, command: str, unit: str = "", width: float | None = None) -
     made.items([plan.meaning(amount).sentence for amount in plan.amounts])
     some = [plan.amounts[0]] if len(plan.amounts) == 1 else [min(plan.amounts), max(plan.amounts)]
     made.figures([(plot_suspicion(plan.meaning(one)), str(plan.meaning(one).cost)) for one in some])
-    made.heading("How to repeat it")
-    made.code(command)
-    return made.render()
+    if command:
+        made.heading("How to repeat it")
+        made.code(command)
+    return made

@@ -4,7 +4,7 @@ what Python would take.
 
 from typing import overload
 
-import typer
+from noisewise.errors import NoisewiseError
 
 
 def number(text: str, option: str) -> float:
@@ -12,7 +12,7 @@ def number(text: str, option: str) -> float:
     from noisewise.mechanism.privacy import NUMERAL
 
     if NUMERAL.fullmatch(text) is None:
-        raise typer.BadParameter(
+        raise NoisewiseError(
             f"{option} must be a finite number with a decimal point, such as 0.5; got {text!r}."
         )
     return float(text)
@@ -30,5 +30,5 @@ def pair(texts: tuple[str, str] | None, option: str) -> tuple[float, float] | No
 def whole(text: str, option: str) -> int:
     """The whole number that an option was given."""
     if not (text.isascii() and text.isdigit() and len(text) < 20):
-        raise typer.BadParameter(f"{option} must be a whole number, such as 3; got {text!r}.")
+        raise NoisewiseError(f"{option} must be a whole number, such as 3; got {text!r}.")
     return int(text)

@@ -1,0 +1,1 @@
+"""The studio's pages: each module has its addresses."""
