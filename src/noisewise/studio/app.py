@@ -16,7 +16,7 @@ from noisewise.studio.jobs import Jobs
 from noisewise.studio.pages import check, ledger, plan, posterior, release
 from noisewise.studio.plan_form import PlanForm
 from noisewise.studio.security import Guard, Keys, TooLarge, failed
-from noisewise.studio.site import Site, drawn
+from noisewise.studio.site import Site
 from noisewise.studio.workers import Workers
 
 STATIC = Path(__file__).parent / "static"
@@ -27,8 +27,6 @@ def make_app(root: Path, keys: Keys, workers: Workers) -> tuple[Site, Guard]:
     """The application for one folder, and what it holds."""
     real = root.resolve(strict=True)
     site = Site(Folder(real), Jobs(real, workers))
-    site.templates.filters["drawn"] = drawn
-    site.templates.filters["pairs"] = lambda names: [(name, name) for name in names]
 
     @asynccontextmanager
     async def life(_: Starlette) -> AsyncIterator[None]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, final
 
@@ -25,6 +26,26 @@ PAGES = (
 """Address, name and purpose, in the order in which they are used."""
 
 
+def drawn(markup: str) -> Markup:
+    """What `report` or the curve made: they have escaped what came from a file."""
+    return Markup(markup)  # noqa: S704
+
+
+@cache
+def templates() -> Environment:
+    """Compiled once. What a template does not say to be drawn is escaped."""
+    made = Environment(
+        loader=PackageLoader("noisewise.studio"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["drawn"] = drawn
+    made.filters["pairs"] = lambda names: [(name, name) for name in names]
+    return made
+
+
 @final
 @dataclass(frozen=True)
 class Site:
@@ -33,15 +54,6 @@ class Site:
     folder: Folder
     jobs: Jobs
     curves: Curves = field(default_factory=Curves)
-    templates: Environment = field(
-        default_factory=lambda: Environment(
-            loader=PackageLoader("noisewise.studio"),
-            autoescape=select_autoescape(default=True, default_for_string=True),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-    )
 
     @property
     def root(self) -> Path:
@@ -49,7 +61,7 @@ class Site:
 
     def show(self, template: str, status: int = 200, **values: Any) -> Response:
         """A page or a part of one. Every value is escaped but what the studio drew itself."""
-        text = self.templates.get_template(template).render(pages=PAGES, root=self.root, **values)
+        text = templates().get_template(template).render(pages=PAGES, root=self.root, **values)
         return HTMLResponse(text, status)
 
     def command(self, words: list[str]) -> str:
@@ -59,11 +71,6 @@ class Site:
     def job(self, request: Request) -> Job | None:
         """The one that the address names."""
         return self.jobs.get(request.path_params["job"])
-
-
-def drawn(markup: str) -> Markup:
-    """What `report` or the curve made: they have escaped what came from a file."""
-    return Markup(markup)  # noqa: S704
 
 
 async def sent(request: Request) -> Mapping[str, Any]:
