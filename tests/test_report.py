@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -178,6 +179,30 @@ def test_several_columns_regression_and_table(folder: Path) -> None:
     assert "Cramér's V" in said
     assert "the best guess about what somebody's record says" in said
     assert "delta = 0.000001" in said
+
+
+def test_a_page_of_columns_leads_with_means_that_need_no_prior(folder: Path) -> None:
+    """Few visits fill little of 0 to 60: the weak prior of `infer` is many sds off, and the page
+    shows what `mean` says; a prior that is stated is used.
+    """
+    rng = np.random.default_rng(5)
+    visits = Bounds(0, 60, outside="clamp")
+    made = noisewise.release(
+        pd.DataFrame({"visits": rng.poisson(0.4, 4000)}),
+        family=families.Moments({"visits": visits}),
+        epsilon=1,
+        ledger=None,
+        out=folder / "v.json",
+    )
+    right, leaning = noisewise.mean(made, seed=0).mean, noisewise.infer(made, "weak", seed=0)
+    assert abs(leaning.mean("mean") - right) > 0.05
+    assert run(["report", "v.json", "--out", "v.html"]) == 0
+    said = check_page((folder / "v.html").read_text())
+    assert f"The mean of visits is {right:.4g}:" in said
+    assert "whatever the columns' shapes" in said
+    stated = "normal_inverse_wishart(mean=-1, strength=0.01, degrees=2, scale=0.0001)"
+    assert run(["report", "v.json", "--prior", stated, "--out", "s.html"]) == 0
+    assert "whatever the columns' shapes" not in check_page((folder / "s.html").read_text())
 
 
 @pytest.mark.parametrize(

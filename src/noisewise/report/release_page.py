@@ -14,12 +14,12 @@ from noisewise.model.families.moments import Moments
 from noisewise.model.family import Family
 from noisewise.report.about import subject
 from noisewise.report.context import Context, released, source, trust
+from noisewise.report.means import ANY_SHAPE, ColumnMean, means_of, unstated
 from noisewise.report.page import Page
 from noisewise.report.posterior_figures import plot_against_prior, plot_intervals
 from noisewise.report.prior_curves import (
     category_intervals,
     interval,
-    mean_intervals,
     prior_draws,
 )
 from noisewise.report.units import figure_text, rounded, with_unit
@@ -36,14 +36,18 @@ def release_page(
     """What the release says, how sure that is, and where it comes from."""
     first = releases[0]
     page = Page(context.title or f"{subject(first)}: what the release tells")
+    means: list[ColumnMean] = []
     if isinstance(posterior.family, Moments):
-        _moments(page, posterior, prior, context)
+        means = means_of(posterior, prior, releases)
+        _moments(page, posterior, means, context)
     elif posterior.family.parameters[0].size > 1:
         _categories(page, posterior, prior)
     else:
         _numbers(page, posterior, prior, first, context)
     page.heading("All numbers")
-    page.table(_rows(posterior, first, context))
+    page.table(_rows(posterior, means, first, context))
+    if isinstance(posterior.family, Moments) and means and unstated(prior, posterior.family):
+        page.words(ANY_SHAPE)
     page.words(f"Prior: {rounded(prior)}.")
     trust(page, posterior.certificate)
     released(page, releases, context)
@@ -164,28 +168,29 @@ def _association(posterior: TablePosterior, one: str, other: str) -> dict[str, A
     }
 
 
-def _moments(page: Page, posterior: Posterior, prior: Any, context: Context) -> None:
+def _moments(
+    page: Page, posterior: Posterior, means: Sequence[ColumnMean], context: Context
+) -> None:
     """Means of columns, each on an axis of its own: their units differ; shares on one."""
     family = posterior.family
     assert isinstance(family, Moments)
     figures = []
-    if family.numeric:
-        mean, (low, high) = posterior.mean("mean"), posterior.interval("mean", 0.9)
-        before = mean_intervals(prior, family)
-        for j, one in enumerate(family.numeric):
-            unit = context.units.column(one.name)
-            sentence = said("mean", one.name, float(mean[j]), (low[j], high[j]), unit)
-            page.words(sentence, lead=j == 0)
-            old = tuple(np.array([end]) for end in before[one.name])
-            made = plot_intervals(
-                [one.name],
-                mean[[j]],
-                low[[j]],
-                high[[j]],
-                f"mean of {one.name}" + (f", {unit}" if unit else ""),
-                (old[0], old[1]),
-            )
-            figures.append((made, f"Mean of {one.name}: before the release and after it."))
+    for j, (one, known) in enumerate(zip(family.numeric, means, strict=True)):
+        unit, middle = context.units.column(one.name), known.figures["mean"]
+        page.words(said("mean", one.name, middle, known.ends, unit), lead=j == 0)
+        for warning in known.warnings:
+            page.warning(warning)
+        ends = (middle, *known.ends, *known.before)
+        at, low, high, *before = (np.array([end], dtype=float) for end in ends)
+        made = plot_intervals(
+            [one.name],
+            at,
+            low,
+            high,
+            f"mean of {one.name}" + (f", {unit}" if unit else ""),
+            (before[0], before[1]),
+        )
+        figures.append((made, f"Mean of {one.name}: before the release and after it."))
     for factor in family.factors:
         name = f"share[{factor.name}]"
         mean, (low, high) = posterior.mean(name), posterior.interval(name, 0.9)
@@ -209,9 +214,13 @@ def _even(levels: int) -> Any:
     return Dirichlet([1.0] * levels)
 
 
-def _rows(posterior: Posterior, release: Release, context: Context) -> list[dict[str, Any]]:
-    rows = []
+def _rows(
+    posterior: Posterior, means: Sequence[ColumnMean], release: Release, context: Context
+) -> list[dict[str, Any]]:
+    rows, found = [], iter(means)
     for row in posterior.summary():
+        if means and row["name"].startswith("mean"):
+            row = row | next(found).figures
         unit = context.units.quantity(row["name"], release.column, posterior.family.kind)
         rows.append(
             {
