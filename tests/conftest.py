@@ -1,13 +1,9 @@
-"""Shared fixtures: a generator seeded from the test's own name, and the false-alarm rate of every
-statistical test.
-"""
+"""Shared fixtures: a generator seeded from the test's own name."""
 
 import hashlib
 
 import numpy as np
 import pytest
-
-FALSE_ALARM = 1e-6
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from scipy import stats
 
 import noisewise
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import NoisyCount, families, noise, priors
 
 TRIALS = 150

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import noisewise
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import Bounds, PrivateBounds, families, priors
 from noisewise.cli.main import run
 from noisewise.curator.plan import Plan

@@ -11,7 +11,7 @@ from scipy import stats
 
 import noisewise
 from cases import CASES
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import Bins, Bounds, NoisyCount, families, noise, observe, priors
 from noisewise.cli.main import run
 from noisewise.errors import NoisewiseError

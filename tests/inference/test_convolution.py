@@ -9,7 +9,7 @@ import pytest
 from scipy import special, stats
 
 import noisewise
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import families, noise, priors
 from noisewise.inference.methods.categorical import chain as chains
 from noisewise.inference.methods.categorical import convolution

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import noisewise
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import Bounds, NoisyCount, families, noise, observe
 from noisewise.cli.main import run
 from noisewise.errors import NoisewiseError

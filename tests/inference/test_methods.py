@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import noisewise
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import Bounds, NoisyCount, families, noise, priors
 from noisewise.errors import NoisewiseError
 from noisewise.inference.methods import diagnostics, gibbs, gibbs_sampler

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import noisewise
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import Bounds, families, infer, infer_many, noise, priors
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.problem import prior_for

@@ -11,7 +11,7 @@ import pytest
 from scipy import special, stats
 
 import noisewise
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import Bounds, NoisyCount, families, noise, pool, priors
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination

@@ -14,7 +14,7 @@ from scipy import stats
 
 import noisewise
 from cases import CASES, TRUNCATED, Case, name
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import Bounds, NoisyCount, families, noise, observe, priors
 from noisewise.artifact import Release
 from noisewise.inference.certificate import Certificate

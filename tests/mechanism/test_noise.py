@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import noise
 from noisewise.mechanism.noise import REGISTRY
 

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 from cases import CASES, CONJUGATE, Case, name
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import families
 from noisewise.errors import UnsupportedCombination
 from noisewise.model import autodiff, quadrature

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from conftest import FALSE_ALARM
+from chance import FALSE_ALARM
 from noisewise import Bounds, families, priors
 from noisewise.study.trials import Setting, uniforms
 
@@ -35,8 +35,6 @@ SETTINGS = [
     Setting(families.Bernoulli(), priors.Beta(1, 20), None, 10, 0.1, normal=True),
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 100, 0.5, normal=True),
     Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 0.5, normal=True),
-    Setting(families.Bernoulli(), priors.Beta(2, 3), None, 6, 2.0, n_prior=SMALL),
-    Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="clamp"), 200, 1.0, n_prior=LARGE),
     Setting(families.Categorical(3), DIRICHLET, None, 6, 2.0, n_prior=SMALL),
     Setting(
         families.Poisson(),
@@ -46,15 +44,6 @@ SETTINGS = [
         0.2,
         normal=True,
         n_prior=LARGE,
-    ),
-    Setting(
-        families.Normal(variance=1.0),
-        priors.Normal(0.0, 1.0),
-        Bounds(-3, 3, outside="clamp"),
-        6,
-        1.0,
-        normal=True,
-        n_prior=SMALL,
     ),
 ]
 

@@ -120,7 +120,7 @@ def _backend(jobs: int, dask: str | None) -> Iterator[dict[str, Any]]:
     except ImportError:
         raise NoisewiseError("--dask needs the extra: pip install 'noisewise[dask]'.") from None
     try:
-        client = Client(dask, timeout=10)
+        client = Client(dask, timeout=5)
     except (OSError, ValueError, TimeoutError):
         raise NoisewiseError(
             f"no Dask scheduler answers at {dask}; start one, or leave --dask out."
