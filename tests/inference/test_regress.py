@@ -330,6 +330,28 @@ def test_a_sigma_that_is_mostly_prior_is_told(rng) -> None:
         assert ("sigma and r2 are mostly prior" in found.certificate.sentence) == told
 
 
+@pytest.mark.parametrize(
+    ("spread", "outside", "told"), [(0.15, "redact", True), (0.05, "redact", False),
+                                    (0.15, "clamp", False)]
+)  # fmt: skip
+def test_outcomes_that_may_have_been_left_out_are_told(spread, outside, told, rng) -> None:
+    """Skewed errors put 0.7 % of 10^4 outcomes outside: the intercept is off by several sds, and
+    only the number of records that counted tells. Where none lies outside there is nothing to say.
+    """
+    n, bounds = 10_000, Bounds(-1, 1, outside=outside)
+    a = rng.uniform(-0.8, 0.8, n)
+    y = 0.3 + 0.3 * a + spread * (rng.exponential(size=n) - 1)
+    counts = np.abs(y) <= 1 if outside == "redact" else np.ones(n, dtype=bool)
+    family, law = families.Moments({"y": bounds, "a": UNIT}), noise.Laplace(2.0)
+    kept = [np.clip(y, -1, 1)[counts], a[counts]]
+    sums = np.array([one.sum() for one in family.statistic(kept)])
+    noisy = tuple(sums + law.broadcast(sums.size).simulate(rng, 1)[0])
+    count = NoisyCount(float(counts.sum()), law)
+    release = Release(family, n, noisy, law.broadcast(sums.size), count=count)
+    found = noisewise.regress(release, "y", ["a"], draws=1000, seed=1)
+    assert any("did not count" in said for said in found.certificate.warnings) == told
+
+
 def test_a_prediction_is_between_its_intervals(rng) -> None:
     family, sums, _, y = table(rng)
     release = observe(family=family, n=len(y), statistic=sums, noise=noise.Laplace(0.01))

@@ -285,13 +285,14 @@ def _solved(
     for group, found in zip(groups, solve.run(target, generators, draws, progress), strict=True):
         beta, sigma, r2 = found.parameters
         values = _own_units(model, asked, beta, sigma)
+        kept = records_kept(group, found.point.size)
         out.append(
             solve.Draws(
                 [*values, r2],
                 REASON,
-                regression_cautions(asked, len(sds), float(prior.scale), found),
+                regression_cautions(asked, len(sds), float(prior.scale), found, kept),
                 (*ASSUMPTIONS, *assumption(group)),
-                records_kept(group, found.point.size),
+                kept,
             )
         )
     return out

@@ -24,6 +24,8 @@ DECIDES = 0.5
 """Where half the prior would move an answer by more of its sds, the prior decides."""
 BEYOND = 0.02
 """More of an outcome's own law beyond its bounds bends the line."""
+LEFT_OUT = 0.5
+"""Records that are left out matter if they could move the mean outcome by so many of its sds."""
 
 
 def records_kept(releases: Sequence[Release], size: FloatArray) -> tuple[float, float] | None:
@@ -36,9 +38,15 @@ def records_kept(releases: Sequence[Release], size: FloatArray) -> tuple[float, 
 
 
 def regression_cautions(
-    asked: Asked, coefficients: int, scale: float, found: Sampled
+    asked: Asked,
+    coefficients: int,
+    scale: float,
+    found: Sampled,
+    kept: tuple[float, float] | None,
 ) -> tuple[str, ...]:
-    """What the certificate of a regression warns of; `scale` is that of sigma^2's prior."""
+    """What the certificate of a regression warns of; `scale` is that of sigma^2's prior, `kept` the
+    share of records that counted.
+    """
     out = []
     if float(np.quantile(found.point.size.sum(axis=1), 0.05)) < coefficients + 2:
         out.append(
@@ -67,7 +75,26 @@ def regression_cautions(
             "model: there records are left out or moved, and the line bends. Wider bounds of the "
             "outcome help."
         )
+    outcome = asked.columns[-1]
+    if kept is not None and isinstance(outcome, Number):
+        out += _left_out(outcome, 1 - kept[1], centre)
     return tuple(out)
+
+
+def _left_out(outcome: Number, share: float, centre: FloatArray) -> list[str]:
+    """Whether records that do not count, at least this share, could be those whose outcome lies
+    outside; `centre` are draws of the mean outcome.
+    """
+    bounds = outcome.bounds
+    moved = share * (1 - abs(float(centre.mean())))  # all of them just beyond the nearer bound
+    if bounds.outside == "clamp" or moved < LEFT_OUT * float(centre.std()):
+        return []
+    return [
+        f"at least {share:.1%} of the records did not count. If values are missing by chance, that "
+        f"does no harm; if outcomes lie outside {bounds.lower:g} to {bounds.upper:g}, their mean "
+        f"is off by {bounds.radius * moved:.2g} or more. Wider bounds of the outcome, or clamp, "
+        "would tell."
+    ]
 
 
 def _moved_by_half_the_prior(sigma: FloatArray, scale: float) -> float:
