@@ -20,7 +20,7 @@ from noisewise import Bounds, NoisyCount, families, noise
 from noisewise.artifact import Release, parse
 from noisewise.errors import NoisewiseError
 
-TRIED = max(60, int(os.environ.get("NOISEWISE_FUZZ", "0")) // 100)
+TRIED = max(40, int(os.environ.get("NOISEWISE_FUZZ", "0")) // 100)
 HANGS = 60.0
 """Seconds of the processor's time after which an inference has hung; bench/stress.py holds it to 3.
 """

@@ -34,7 +34,6 @@ SETTINGS = [
     Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 1.0),
     Setting(families.Bernoulli(), priors.Beta(1, 20), None, 10, 0.1, normal=True),
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 100, 0.5, normal=True),
-    Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 0.5, normal=True),
     Setting(families.Categorical(3), DIRICHLET, None, 6, 2.0, n_prior=SMALL),
     Setting(
         families.Poisson(),
