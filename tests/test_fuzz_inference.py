@@ -3,7 +3,7 @@ amount of work.
 
 Numbers of real releases are replaced by absurd but valid ones, one to three at a time, without a
 declared cost that would have to fit them. `make fuzz` tries a hundredth of NOISEWISE_FUZZ, the
-suite 60.
+suite 40.
 """
 
 import dataclasses
