@@ -77,16 +77,17 @@ def regression_cautions(
         )
     outcome = asked.columns[-1]
     if kept is not None and isinstance(outcome, Number):
-        out += _left_out(outcome, 1 - kept[1], centre)
+        out += _left_out(outcome, 1 - kept[1], centre, float(spread.mean()))
     return tuple(out)
 
 
-def _left_out(outcome: Number, share: float, centre: FloatArray) -> list[str]:
+def _left_out(outcome: Number, share: float, centre: FloatArray, spread: float) -> list[str]:
     """Whether records that do not count, at least this share, could be those whose outcome lies
-    outside; `centre` are draws of the mean outcome.
+    outside; `centre` are draws of the mean outcome, `spread` is the sd of outcomes.
     """
-    bounds = outcome.bounds
-    moved = share * (1 - abs(float(centre.mean())))  # all of them just beyond the nearer bound
+    bounds, room = outcome.bounds, 1 - abs(float(centre.mean()))
+    # no more than an exponential tail has there; each just beyond the nearer bound
+    moved = room * min(share, float(np.exp(-1 - room / spread)))
     if bounds.outside == "clamp" or moved < LEFT_OUT * float(centre.std()):
         return []
     return [
