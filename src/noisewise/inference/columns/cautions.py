@@ -93,8 +93,8 @@ def _left_out(outcome: Number, share: float, centre: FloatArray, spread: float) 
     return [
         f"at least {share:.1%} of the records did not count. If values are missing by chance, that "
         f"does no harm; if outcomes lie outside {bounds.lower:g} to {bounds.upper:g}, their mean "
-        f"is off by {bounds.radius * moved:.2g} or more. Wider bounds of the outcome, or clamp, "
-        "would tell."
+        f"may be off by {bounds.radius * moved:.2g}. Wider bounds of the outcome, or clamp, would "
+        "tell."
     ]
 
 
