@@ -29,8 +29,10 @@ STEPS = np.array([0.5, 1.5, 4.0, 10.0, 25.0, 60.0])
 """Ends of panels on either side of the noise's middle, in its scales: beyond the last, noise is
 e^-60 of its height."""
 LADDER = np.concatenate([-STEPS[::-1], [0.0], STEPS])
+"""All of them."""
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(6)
-"""Of each panel: the noise is smooth on it, and with 12 the figures are the same to 10^-4 sds."""
+"""Of each panel. Against 12 nodes, mean and sd of 150 random releases agreed to 0.002 sds. A release
+that no records can give, whose count contradicts its sums by many scales, needs more."""
 NEGLIGIBLE = 1e-7
 """Nodes of less than this share of the heaviest are left out."""
 
