@@ -31,8 +31,8 @@ e^-60 of its height."""
 LADDER = np.concatenate([-STEPS[::-1], [0.0], STEPS])
 """All of them."""
 NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(6)
-"""Of each panel. Against 12 nodes, mean and sd of 150 random releases agreed to 0.002 sds. A release
-that no records can give, whose count contradicts its sums by many scales, needs more."""
+"""Of each panel. Against 12 nodes, mean and sd of 150 random releases agreed to 0.002 sds. One that
+no records can give, whose count contradicts its sums by many scales, needs more."""
 NEGLIGIBLE = 1e-7
 """Nodes of less than this share of the heaviest are left out."""
 
