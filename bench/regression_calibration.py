@@ -38,7 +38,7 @@ SIZES, EPSILONS = (10, 30, 100, 1000, 10**5), (0.1, 1.0, 10.0)
 FACTORS = ((2,), (3,), (3, 2))
 """Levels of the factors, in turn, of the settings that have any."""
 FALSE_ALARM = 0.01
-CHUNK = 50
+CHUNK = 100
 LEAST, MOST = 0.86, 0.94
 
 
