@@ -803,3 +803,62 @@ def test_a_sharp_peak_keeps_its_box_beside_a_vague_one(n, y, bounds, mean) -> No
     )
     posterior = noisewise.infer(release, priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0))
     assert posterior.cdf("mean", mean + 0.2) - posterior.cdf("mean", mean - 0.2) > 0.05
+
+
+def _redacted_normal(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean, (points, 2), and covariance of (u, u^2) of a normal u that is 0 beyond [-1, 1], by the
+    Gauss-Legendre rule.
+    """
+    u, weight = np.polynomial.legendre.leggauss(200)
+    law = weight * stats.norm.pdf(u, theta[:, :1], np.sqrt(theta[:, 1:]))
+    power = [law @ u**k for k in range(5)]
+    mean = np.stack(power[1:3], axis=1)
+    square = np.stack([power[2], power[3], power[3], power[4]], axis=1).reshape(-1, 2, 2)
+    return mean, square - mean[:, :, None] * mean[:, None, :]
+
+
+def _log_with_laplace(z: np.ndarray, spread: np.ndarray, scale: float) -> np.ndarray:
+    """log density of normals plus Laplace noise, which is normal of a variance that is exponential:
+    z is (points, 2).
+    """
+    node, weight = np.polynomial.laguerre.laggauss(16)
+    total = np.zeros(len(z))
+    for one, first in zip(2 * scale**2 * node, weight, strict=True):
+        for two, second in zip(2 * scale**2 * node, weight, strict=True):
+            a, b, c = spread[:, 0, 0] + one, spread[:, 0, 1], spread[:, 1, 1] + two
+            inside = a * c - b**2
+            far = (c * z[:, 0] ** 2 - 2 * b * z[:, 0] * z[:, 1] + a * z[:, 1] ** 2) / inside
+            total += first * second * np.exp(-far / 2) / np.sqrt(inside)
+    with np.errstate(divide="ignore"):
+        return np.log(total)
+
+
+@pytest.mark.parametrize("y", [(-155.1, 99.9), (-152.1, 111.8), (-149.8, 113.3)])
+def test_a_redacted_normal_keeps_both_explanations(y) -> None:
+    """Few records lie beyond the bounds, or three in four of them do: boxes about the two peaks
+    lean, and the rectangles around them meet, but the peaks have nothing in common.
+    """
+    release = observe(
+        family=families.Normal(),
+        n=1000,
+        statistic=y,
+        noise=noise.Laplace(4.5),
+        bounds=Bounds(0, 60, outside="redact"),
+        coordinates="standardised",
+    )
+    prior = priors.NormalInverseGamma(30.0, 0.01, 1.0, 200.0)
+    posterior = noisewise.infer(release, prior)
+    masses = []
+    for low, high, least, most in ((22, 28, 25, 160), (-60, 20, 50, 5000)):
+        mean = np.linspace(low, high, 121)
+        variance = np.exp(np.linspace(*np.log([least, most]), 121))
+        theta = np.stack(np.meshgrid(mean, variance, indexing="ij"), axis=-1).reshape(-1, 2)
+        centre, spread = _redacted_normal((theta - [30, 0]) / [30, 900])
+        log = _log_with_laplace(np.array(y) - 1000 * centre, 1000 * spread, 4.5)
+        cell = theta[:, 1] * (mean[1] - mean[0]) * np.log(variance[1] / variance[0])
+        masses.append((np.exp(log + prior.log_density(theta)) * cell).sum())
+    near = masses[0] / sum(masses)
+    assert 0.03 < near < 0.97
+    assert posterior.certificate.peaks == 2
+    # the sums of 1000 records are not quite normal
+    assert 1 - posterior.cdf("mean", 20.0) == pytest.approx(near, abs=0.005)

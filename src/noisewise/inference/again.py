@@ -1,17 +1,18 @@
 """Inferring from many releases like one: what each of them says of the bins of a histogram.
 
 The releases were drawn from one posterior, so that theirs lie about that one. Points are drawn once
-from a wider law, and each release weighs them: prior times likelihood, under the normal
-approximation of the sums, over the law that they were drawn from. That is a thousand times as fast
-as a posterior for each, and it need not be as exact: all releases, also the one that was made, are
-treated alike.
+from a wider law, with a part for each of its peaks, and each release weighs them: prior times
+likelihood, under the normal approximation of the sums, over the law that they were drawn from. That
+is a thousand times as fast as a posterior for each, and it need not be as exact: all releases, also
+the one that was made, are treated alike.
 """
 
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
+from scipy.cluster import vq
 
 from noisewise.inference.methods.base import Progress
 from noisewise.inference.problem import Problem
@@ -20,10 +21,16 @@ from noisewise.mechanism.noise import Noise
 from noisewise.model.arrays import FloatArray
 
 POINTS, POINTS_OF_TWO = 2048, 512
-"""That are weighed, of one parameter and of two: there a likelihood takes longer."""
+"""About each peak that are weighed, of one parameter and of two: there a likelihood takes
+longer.
+"""
 WIDER, DEGREES = 1.7, 5
 """The points' law is a t as many times as wide as the posterior: posteriors of releases drawn from
 it lie about it with sqrt(2) times its sd, and have its width themselves.
+"""
+SPLIT, FEWEST = 0.1, 20
+"""Draws are of two peaks if two clusters of them, of so many at least, spread over less than this
+share of what all do, in the geometric mean; the halves of one normal peak spread over 0.36 of it.
 """
 PIECE = 1 << 16
 """Pairs of a release and a point whose likelihoods are computed at once."""
@@ -59,12 +66,11 @@ def infer_again(
     posterior that they were drawn from.
     """
     psi = problem.psi(theta)
-    psi = psi[np.isfinite(psi).all(axis=1)]
-    width = np.atleast_2d(np.cov(psi.T)) + np.diag(1e-12 * (1 + psi.var(axis=0)))
-    law = stats.multivariate_t(psi.mean(axis=0), WIDER**2 * width, df=DEGREES)
-    size = POINTS if theta.shape[1] == 1 else POINTS_OF_TWO
-    points = law.rvs(size, random_state=rng).reshape(size, -1)
-    known = problem.log_prior(points, np.zeros(size, dtype=np.int64)) - law.logpdf(points)
+    laws = [_wider(peak) for peak in _peaks(psi[np.isfinite(psi).all(axis=1)])]
+    each = POINTS if theta.shape[1] == 1 else POINTS_OF_TWO
+    points = np.concatenate([law.rvs(each, random_state=rng).reshape(each, -1) for law in laws])
+    drawn_from = special.logsumexp([law.logpdf(points) for law in laws], axis=0)
+    known = problem.log_prior(points, np.zeros(len(points), dtype=np.int64)) - drawn_from
     at = problem.theta(points)
     shares = binned.shares(at)
     impossible = ~np.isfinite(shares).all(axis=1)
@@ -73,6 +79,27 @@ def infer_again(
     mean = weight @ shares
     square = np.einsum("rm,mj,mk->rjk", weight, shares, shares, optimize=True)
     return Shares(mean, square - mean[:, :, None] * mean[:, None, :])
+
+
+def _peaks(psi: FloatArray) -> list[FloatArray]:
+    """Draws of psi, (draws, p), by the peaks that they belong to."""
+    scaled = (psi - psi.mean(axis=0)) / (psi.std(axis=0) + 1e-300)
+    _, half = vq.kmeans2(scaled, 2, seed=0, minit="++")
+    halves = [psi[half == k] for k in (0, 1)]
+    if min(map(len, halves)) < FEWEST:
+        return [psi]
+    whole, *parts = (np.linalg.slogdet(_covariance(own))[1] for own in (psi, *halves))
+    if np.mean(parts) > whole + np.log(SPLIT):
+        return [psi]
+    return [peak for own in halves for peak in _peaks(own)]
+
+
+def _wider(peak: FloatArray) -> Any:
+    return stats.multivariate_t(peak.mean(axis=0), WIDER**2 * _covariance(peak), df=DEGREES)
+
+
+def _covariance(psi: FloatArray) -> FloatArray:
+    return np.asarray(np.atleast_2d(np.cov(psi.T)) + np.diag(1e-12 * (1 + psi.var(axis=0))))
 
 
 def _weights(

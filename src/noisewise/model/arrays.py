@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
 ComplexArray: TypeAlias = NDArray[np.complex128]
 Namespace: TypeAlias = Any
 """`numpy`, `jax.numpy`, or the curator's stand-in with the same functions for the columns of a

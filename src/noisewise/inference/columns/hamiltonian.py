@@ -9,13 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from noisewise.inference.columns import matrices
 from noisewise.inference.columns.target import Target
-from noisewise.model.arrays import FloatArray, IntArray
-
-BoolArray = NDArray[np.bool_]
+from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
 CLIMBS = 25
 """Newton steps to the highest point: quadratic where the noise is small, damped where it is not."""

@@ -18,10 +18,9 @@ straight on each part.
 """
 CLIFF = 20.0
 """A log density that changes by more from one point to the next is no smooth one there."""
-UNEVEN, BENDS = 0.05, 1.0
-"""A slope that was read off a cell narrower than this share of the one beside it, where a patch
-ends or two points all but meet, may be noise or a jump: the wider one bends by no more than twice
-its rise and this.
+BENDS = 1.0
+"""A slope that was read off the cells beside one, where a patch ends or two points all but meet,
+may be noise or a jump: a cell bends by no more than twice its rise and this.
 """
 
 
@@ -245,13 +244,11 @@ def _subdivide(grid: Grid) -> tuple[FloatArray, FloatArray, IntArray]:
     cells = np.delete(np.arange(psi.size - 1), between)
     t = np.arange(PARTS) / PARTS
     h, own = width[cells, None], rise[cells, None]
-    before, after = width[np.maximum(cells - 1, 0)], width[np.minimum(cells + 1, width.size - 1)]
-    sides: list[FloatArray] = []
-    for neighbour, slope_at in ((before, at[cells]), (after, at[cells + 1])):
-        most = np.where(neighbour < UNEVEN * width[cells], 2 * np.abs(rise[cells]) + BENDS, np.inf)
-        bend = np.clip(width[cells] * slope_at - rise[cells], -most, most)
-        sides.append((rise[cells] + bend)[:, None])
-    left, right = sides
+    most = 2 * np.abs(own) + BENDS
+    left, right = (
+        own + np.clip(h * slope_at[:, None] - own, -most, most)
+        for slope_at in (at[cells], at[cells + 1])
+    )
     curve = (
         value[cells, None]
         + own * (t * t * (3 - 2 * t))

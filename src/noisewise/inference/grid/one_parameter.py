@@ -11,14 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from noisewise.inference.grid import adaptive as grids
 from noisewise.inference.grid import chebyshev
 from noisewise.inference.grid.adaptive import Grid
-from noisewise.model.arrays import FloatArray, IntArray
-
-BoolArray = NDArray[np.bool_]
+from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
 COUNTS = (9, 17, 33, 65)
 """Chebyshev points of a stretch at which the exact likelihood is evaluated; every other of them are

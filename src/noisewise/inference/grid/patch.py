@@ -1,12 +1,12 @@
 """A patch of a posterior of two parameters: log densities on a grid that follows its box."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 # its submodules are imported when they are used: they take longer than a posterior of one parameter
 from noisewise.inference.grid.ranges import limits
-from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,24 @@ class Patch:
         )
 
     @property
-    def hull(self) -> FloatArray:
-        """The rectangle of each patch, (patches, 2, 2): lowest and highest psi1, lowest and highest
-        psi2.
-        """
-        low, high = limits(self.inner, np.linspace(-1, 1, 17))
-        return np.stack([np.stack([low.min(axis=1), high.max(axis=1)], axis=1), self.outer], axis=1)
+    def cell(self) -> float:
+        """The area of a grid cell at the peak of the first patch."""
+        dense = self.value.shape[1]
+        row = int(np.argmax(self.value[0])) // dense
+        low, high = limits(self.inner[:1], np.linspace(-1, 1, dense)[[row]])
+        return float((high - low)[0, 0] * np.diff(self.outer[0])[0] / dense**2)
+
+    def holds(self, psi: FloatArray) -> BoolArray:
+        """Whether points, (..., 2), lie within the box of the first patch."""
+        low, high = self.outer[0]
+        t = (2 * psi[..., 1] - low - high) / (high - low)
+        left, right = (side.reshape(t.shape) for side in limits(self.inner[:1], t.reshape(1, -1)))
+        return np.asarray((np.abs(t) <= 1) & (psi[..., 0] >= left) & (psi[..., 0] <= right))
+
+    def without(self, taken: BoolArray, depth: float) -> "Patch":
+        """The first patch, with those points of its grid `depth` below the peak, in the log."""
+
+        def cut(value: FloatArray) -> FloatArray:
+            return np.where(taken & (value > value.max() - depth), value.max() - depth, value)
+
+        return replace(self, value=cut(self.value), collapsed=cut(self.collapsed))

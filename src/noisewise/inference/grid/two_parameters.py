@@ -16,15 +16,14 @@ import numpy as np
 
 # its submodules are imported when they are used: they take longer than a posterior of one parameter
 import scipy
-from numpy.typing import NDArray
 
 from noisewise.inference import effort
 from noisewise.inference.grid import adaptive as grids
 from noisewise.inference.grid.one_parameter import Exact
 from noisewise.inference.grid.patch import Patch
 from noisewise.inference.grid.peaks_of_two import Peak
-from noisewise.inference.grid.ranges import Likelihood, boxes, fit, nodes, overlap
-from noisewise.model.arrays import FloatArray, IntArray
+from noisewise.inference.grid.ranges import Likelihood, boxes, fit, nodes
+from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
 DENSE = (49, 97, 193)
 """Rows and columns of the dense grid; the finer ones are for posteriors with a narrow part in a
@@ -68,8 +67,7 @@ difference: splines through wild values would swing.
 FITTED = 8
 """How often a box is drawn closer or wider."""
 FORGOTTEN = 30.0
-"""A patch of e^-30 of the mass is left out."""
-BoolArray = NDArray[np.bool_]
+"""A patch of e^-30 of the mass is left out, and what lies so far below the peak of a patch."""
 
 
 def solve(
@@ -119,7 +117,7 @@ def solve(
             sheet = _exact(partial(both, members=members), sheet, psi)
         for position, patch in enumerate(members):
             out[owner[patch]].append(sheet.take(np.array([position])))
-    return [_without_repeats(sheets) for sheets in out]
+    return [_apart(sheets) for sheets in out]
 
 
 def _matter(sheet: Patch, owner: IntArray, groups: int) -> IntArray:
@@ -129,15 +127,21 @@ def _matter(sheet: Patch, owner: IntArray, groups: int) -> IntArray:
     return np.flatnonzero(mass >= best[owner] - FORGOTTEN)
 
 
-def _without_repeats(sheets: list[Patch]) -> list[Patch]:
-    """Patches that have grown into each other would count twice: of those the heavier
-    one is kept.
+def _apart(sheets: list[Patch]) -> list[Patch]:
+    """What two patches have in common would count twice: it is left to the one with the finer
+    grid.
     """
     kept: list[Patch] = []
-    for sheet in sorted(sheets, key=lambda one: -float(one.log_mass[0])):
-        if not any(overlap(sheet.hull[0], other.hull[0]) for other in kept):
-            kept.append(sheet)
-    return kept
+    for sheet in sorted(sheets, key=lambda one: one.cell):
+        dense = sheet.value.shape[1]
+        psi = nodes(np.linspace(-1, 1, dense), sheet.outer, sheet.inner)[0]
+        taken = np.zeros((dense, dense), dtype=bool)
+        for other in kept:
+            taken |= other.holds(psi)
+        if not taken.all():
+            kept.append(sheet.without(taken, FORGOTTEN) if taken.any() else sheet)
+    heaviest = max(float(one.log_mass[0]) for one in kept)
+    return [one for one in kept if one.log_mass[0] >= heaviest - FORGOTTEN]
 
 
 def _collapsed(

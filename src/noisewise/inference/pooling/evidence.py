@@ -11,15 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from noisewise.inference.pooling import threads
 from noisewise.inference.pooling.curves import Curve
 from noisewise.inference.pooling.nodes import CELLS, Interpolants, Panels, panels
 from noisewise.inference.pooling.populations import Population
-from noisewise.model.arrays import FloatArray, IntArray
-
-BoolArray = NDArray[np.bool_]
+from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
 HERMITE, HERMITE_WEIGHT = np.polynomial.hermite_e.hermegauss(11)
 """Nodes of a population that is narrow in psi, and so about normal."""
