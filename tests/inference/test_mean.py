@@ -147,6 +147,20 @@ def test_hidden_spread_is_told(rng) -> None:
     assert "mostly prior" in " ".join(noisewise.mean(released(rng.random(8), 30.0, rng)).warnings)
 
 
+@pytest.mark.parametrize("law", [noise.Laplace(5.0), noise.Gaussian(5.0)])
+@pytest.mark.parametrize("off", [0, 4000])
+def test_a_count_that_contradicts_the_sums_is_told(law, off) -> None:
+    """10 000 records near the upper bound, and a count of 6000 of them: no records give both."""
+    release = observe(
+        family=FAMILY,
+        n=10_000,
+        statistic=[9500, 9060],
+        noise=law,
+        count=NoisyCount(10_000 - off, law),
+    )
+    assert any("contradict" in said for said in noisewise.mean(release).warnings) == bool(off)
+
+
 @pytest.mark.parametrize(
     ("family", "column", "said"),
     [

@@ -32,6 +32,12 @@ ASSUMPTION = (
     "it is the mean of records that count, within their bounds"
 )
 """Of every mean."""
+CONTRADICTION = (
+    "the noisy sums and the noisy count contradict each other: no records give them, but with "
+    "noise that hardly ever comes; check the bounds, n and the noise's scale, and do not use this "
+    "mean."
+)
+"""Where nothing explains a release."""
 
 
 @final
@@ -181,12 +187,14 @@ def _solution(
     rng: np.random.Generator,
 ) -> "Drawn":
     """In the column's own units."""
-    parts = [records_of(asked.data([[one]])).draw(rng, draws) for one in group]
-    found, bounds = mean_of_records.Drawn.together(parts), column.bounds
+    records = [records_of(asked.data([[one]])) for one in group]
+    found = mean_of_records.Drawn.together([one.draw(rng, draws) for one in records])
+    contradicted = [CONTRADICTION] if any(one.contradicted for one in records) else []
+    bounds = column.bounds
     middle, sd = (one.reshape(-1, 1, 1) for one in (found.population, found.spread))
     return Drawn(
         [bounds.middle + bounds.radius * middle, bounds.radius * sd],
-        tuple(mostly_prior(asked, found.sd[:, None])),
+        (*contradicted, *mostly_prior(asked, found.sd[:, None])),
         (ASSUMPTION, *assumption(group)),
         records_kept(group, found.size),
     )
