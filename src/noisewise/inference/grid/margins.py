@@ -8,15 +8,18 @@ import numpy as np
 # its submodules are imported when they are used: they take longer than a posterior of one parameter
 import scipy
 
+from noisewise.inference.grid import adaptive as grids
 from noisewise.inference.grid.adaptive import Grid
 from noisewise.inference.grid.patch import Patch
 from noisewise.inference.grid.ranges import limits
-from noisewise.model.arrays import FloatArray
+from noisewise.model.arrays import FloatArray, IntArray
 
 NOTHING = 60.0
 """Between patches the density is e^-60 of what it is anywhere within."""
 LOGITS, MARGIN_POINTS = 18.0, 241
-"""A margin of the first parameter has so many points, at probabilities up to e^-18."""
+"""A margin of the first parameter has so many points at first, at probabilities up to e^-18."""
+MOST_POINTS = 1000
+"""More are added where the density bends between them, until there are so many."""
 COMB, MOST_BETWEEN, COMB_RANGE = 0.04, 32, 12.0
 """From row to row the first parameter may move by this share of the row, which is about ten sds of
 it; rows are cut in so many at most. Rows of e^-12 of the highest do not count.
@@ -34,11 +37,16 @@ def margins(
     rows = [_Rows.of(sheet, stretch, shift) for sheet in sheets]
     top = max(float(one.row.max()) for one in rows)
     second = _mixed([(one.psi2, one.row) for one in rows])
-    at = np.unique(np.concatenate([one.positions() for one in rows]))
-    height = np.maximum(sum(one.density(at) * np.exp(one.top - top) for one in rows), 1e-300)
+
+    def log_density(at: FloatArray, _: IntArray) -> FloatArray:
+        height = sum(one.density(at) * np.exp(one.top - top) for one in rows)
+        return np.asarray(np.log(np.maximum(height, 1e-300)) + top)
+
+    start = np.unique(np.concatenate([one.positions() for one in rows]))
+    found = grids.refine(log_density, grids.begin(log_density, [start]), most=MOST_POINTS)
     # near a far centre several points may be one float
-    psi, first = np.unique(centre + at, return_index=True)
-    return Grid(psi, np.log(height[first]) + top, np.array([0, psi.size])), second
+    psi, first = np.unique(centre + found.psi, return_index=True)
+    return Grid(psi, found.value[first], np.array([0, psi.size])), second
 
 
 def _mixed(parts: list[tuple[FloatArray, FloatArray]]) -> Grid:

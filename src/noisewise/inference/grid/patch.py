@@ -30,22 +30,24 @@ class Patch:
         return Patch(value, collapsed, outer, inner, self.error[rows], self.points[rows])
 
     @property
+    def areas(self) -> FloatArray:
+        """Of the cell about each row's points, (patches, rows, 1)."""
+        dense = self.value.shape[1]
+        low, high = limits(self.inner, np.linspace(-1, 1, dense))
+        return np.asarray((high - low)[:, :, None] * np.diff(self.outer)[:, :, None] / dense**2)
+
+    @property
     def log_mass(self) -> FloatArray:
         """Of each patch, up to a constant of its group."""
-        low, high = limits(self.inner, np.linspace(-1, 1, self.value.shape[1]))
         top = self.value.max(axis=(1, 2))
-        mass = (np.exp(self.value - top[:, None, None]) * (high - low)[:, :, None]).sum(axis=(1, 2))
-        return np.asarray(
-            top + np.log(mass * np.diff(self.outer)[:, 0]) - 2 * np.log(self.value.shape[1])
-        )
+        mass = (np.exp(self.value - top[:, None, None]) * self.areas).sum(axis=(1, 2))
+        return np.asarray(top + np.log(mass))
 
     @property
     def cell(self) -> float:
         """The area of a grid cell at the peak of the first patch."""
-        dense = self.value.shape[1]
-        row = int(np.argmax(self.value[0])) // dense
-        low, high = limits(self.inner[:1], np.linspace(-1, 1, dense)[[row]])
-        return float((high - low)[0, 0] * np.diff(self.outer[0])[0] / dense**2)
+        row = int(np.argmax(self.value[0])) // self.value.shape[1]
+        return float(self.areas[0, row, 0])
 
     def holds(self, psi: FloatArray) -> BoolArray:
         """Whether points, (..., 2), lie within the box of the first patch."""

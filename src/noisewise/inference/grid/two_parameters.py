@@ -10,6 +10,7 @@ would tell another story than through fewer, there are more, in the end all that
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -115,6 +116,7 @@ def solve(
         sheet, psi, members = sheet.take(matters), psi[matters], members[matters]
         if exact is not None:
             sheet = _exact(partial(both, members=members), sheet, psi)
+        sheet = replace(sheet, error=sheet.error + _coarse(sheet))
         for position, patch in enumerate(members):
             out[owner[patch]].append(sheet.take(np.array([position])))
     return [_apart(sheets) for sheets in out]
@@ -125,6 +127,19 @@ def _matter(sheet: Patch, owner: IntArray, groups: int) -> IntArray:
     mass, best = sheet.log_mass, np.full(groups, -np.inf)
     np.maximum.at(best, owner, mass)
     return np.flatnonzero(mass >= best[owner] - FORGOTTEN)
+
+
+def _coarse(sheet: Patch) -> FloatArray:
+    """How far the mass of each row, or of each column, may be off for the grid's sake: where the
+    density is resolved, half of the points would do as well.
+    """
+    height = np.exp(sheet.value - sheet.value.max(axis=(1, 2), keepdims=True)) * sheet.areas
+    off = np.zeros(len(height))
+    for every in (height, height.swapaxes(1, 2)):
+        all_points, half = every.sum(axis=2), 2 * every[:, :, ::2].sum(axis=2)
+        total = all_points.sum(axis=1)
+        off = np.maximum(off, np.abs(half - all_points).sum(axis=1) / total)
+    return np.minimum(off, 1.0)
 
 
 def _apart(sheets: list[Patch]) -> list[Patch]:

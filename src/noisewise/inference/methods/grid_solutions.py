@@ -25,7 +25,6 @@ from noisewise.inference.grid.marginal import Marginal
 from noisewise.inference.grid.masses import Masses
 from noisewise.inference.grid.one_parameter import Curves
 from noisewise.inference.grid.patch import Patch
-from noisewise.inference.grid.ranges import limits
 from noisewise.inference.methods.base import Request
 from noisewise.inference.problem import Problem
 from noisewise.inference.quantities import FromDensity, Quantity
@@ -309,10 +308,7 @@ def _distance(patches: list[Patch]) -> float:
     """Total variation between the exact and the collapsed density, over all patches."""
     logs: list[list[FloatArray]] = [[], []]
     for one in patches:
-        low, high = limits(one.inner, np.linspace(-1, 1, one.value.shape[1]))
-        area = np.log((high - low)[0] * np.diff(one.outer[0]))[:, None] - 2 * np.log(
-            one.value.shape[1]
-        )
+        area = np.log(one.areas[0])
         for kept, values in zip(logs, (one.value[0], one.collapsed[0]), strict=True):
             kept.append((values + area).ravel())
     first, second = (np.concatenate(kept) for kept in logs)
