@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from noisewise import Bins, families, release
 from noisewise.curator.ledger import Ledger
 from studio_client import EXAMPLES
 
@@ -64,6 +66,14 @@ class Studio:
         self.page.get_by_text(words).first.wait_for(timeout=90_000)
 
 
+def _read(file: Path) -> str:
+    for _ in range(300):
+        if file.exists():
+            return file.read_text().strip()
+        time.sleep(0.1)
+    raise AssertionError(f"nothing was written to {file.name}")
+
+
 @pytest.fixture
 def studio(tmp_path: Path) -> Iterator[Studio]:
     from playwright.sync_api import sync_playwright
@@ -72,27 +82,33 @@ def studio(tmp_path: Path) -> Iterator[Studio]:
     folder.mkdir()
     shutil.copy(EXAMPLES / "visits.csv", folder)
     run = "import sys; from noisewise.cli.main import run; sys.exit(run(sys.argv[1:]))"
+    told, opens = tmp_path / "told", tmp_path / "browser"
+    opens.write_text(f'#!/bin/sh\necho "$1" > {told}.part && mv {told}.part {told}\n')
+    opens.chmod(0o700)
+    screen = {"DISPLAY": ":0", "BROWSER": f"{opens} %s", "PYTHONUNBUFFERED": "1"}
     with (
         subprocess.Popen(
-            [sys.executable, "-c", run, "studio", str(folder), "--no-browser"],
+            [sys.executable, "-c", run, "studio", str(folder)],
             stdout=subprocess.PIPE,
             text=True,
-            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+            env=os.environ | screen,
         ) as process,
         sync_playwright() as playwright,
     ):
         assert process.stdout is not None
         link = re.search(r"http://\S+", "".join(process.stdout.readline() for _ in range(4)))
         assert link is not None
+        given = _read(told)  # what the person's own browser was told to open
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         context = browser.new_context(viewport={"width": 1400, "height": 900})
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
         made = Studio(page, link[0].split("/?")[0], folder)
+        assert given.startswith(f"{made.base}/?token=")
         page.on("console", lambda one: one.type == "error" and made.complaints.append(one.text))
         page.on("pageerror", lambda one: made.complaints.append(str(one)))
         page.on("request", lambda one: made.asked.append(one.url))
-        page.goto(link[0])
+        page.goto(given)
         yield made
         browser.close()
         process.send_signal(signal.SIGINT)
@@ -193,6 +209,37 @@ def _work_is_cancelled(studio: Studio) -> None:
     studio.here("cancelled")
 
 
+def _a_table_of_widths(studio: Studio) -> None:
+    page = studio.page
+    studio.visit("/plan")
+    page.fill("#several", "500 2000")
+    page.fill("#costs", "0.5 1")
+    page.click("text=Simulate the table")
+    page.wait_for_selector(".work table", timeout=90_000)
+    studio.here("table of widths")
+
+
+def _the_model_is_checked(studio: Studio) -> None:
+    """A histogram at the price that is left, and the model's own posterior against it."""
+    page = studio.page
+    histogram = families.Table({"wait": Bins([0, 5, 10, 20, 60])})
+    release(
+        studio.folder / "visits.csv",
+        family=histogram,
+        epsilon="0.5",
+        ledger=studio.folder / "budget.db",
+        dataset="visits-2026",
+        out=studio.folder / "bins.release.json",
+    )
+    studio.visit("/check")
+    page.select_option("#release", "wait.release.json")
+    page.select_option("#histogram", "bins.release.json")
+    page.click('form[action="/check/ask"] button')
+    page.wait_for_selector(".work table", timeout=90_000)
+    assert "p = " in page.inner_text(".work")
+    studio.here("checked")
+
+
 def _every_page(studio: Studio) -> None:
     page = studio.page
     axe = AXE.read_text()
@@ -224,5 +271,7 @@ def test_the_studio_in_a_browser(studio: Studio) -> None:
     _refused_by_the_ledger(studio)
     _the_curve_moves(studio)
     _work_is_cancelled(studio)
+    _a_table_of_widths(studio)
+    _the_model_is_checked(studio)
     _every_page(studio)
     _nothing_complained_of(studio)
