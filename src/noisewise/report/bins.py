@@ -36,7 +36,7 @@ def plot_check(found: "Check", axes: Any = None) -> Any:
         alpha=0.25, linewidth=0, label="predicted, noise included: 90 %",
     )  # fmt: skip
     axes.hlines(
-        found.expected, left, left + width, color="#222222", linewidth=1.4, label="predicted mean"
+        found.expected, left, left + width, color="#000000", linewidth=1.4, label="predicted mean"
     )
     axes.axhline(0.0, color="#888888", linewidth=0.8)
     axes.set_xlim(edges[0], edges[-1])
