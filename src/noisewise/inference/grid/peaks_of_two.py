@@ -37,6 +37,10 @@ EXPLAINS = 8.0
 """A theta that leaves y further away than so many sds is no peak worth a patch."""
 APART = 3.0
 """Peaks closer than so many of their widths are one."""
+REACH = np.array([1.0, 3.0])
+"""How far a peak reaches at most: its width, found where it is highest, may be far too large. A box
+that begins wider would meet every other peak and resolve none; it may grow.
+"""
 DIFFERENCE = 1e-6
 """Of the numerical derivative, relative to 1 + |psi|."""
 
@@ -97,7 +101,7 @@ def _weighed(problem: Problem, group: int, found: list[Peak]) -> list[Peak]:
     groups = np.full(len(found), group)
     with np.errstate(all="ignore"):
         mass = problem.log_prior(psi, groups) + problem.collapsed(psi, groups)
-        mass = mass + np.array([np.log(peak.widths).sum() for peak in found])
+        mass = mass + np.log(np.minimum([peak.widths for peak in found], REACH)).sum(axis=1)
     mass = np.where(np.isnan(mass), -np.inf, mass)
     top = mass.max() if np.isfinite(mass.max()) else 0.0
     return [replace(peak, log_mass=float(log - top)) for peak, log in zip(found, mass, strict=True)]

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 
 from noisewise.inference.grid import adaptive as grids
-from noisewise.inference.grid.peaks_of_two import Peak
+from noisewise.inference.grid.peaks_of_two import REACH, Peak
 from noisewise.model.arrays import FloatArray, IntArray
 
 RANGE = 14.0
@@ -31,8 +31,6 @@ NEGLIGIBLE, LIGHT = 40.0, 9.0
 """A sharp peak of e^-40 of the mass of another is left out, and a wide one of e^-9."""
 PATCH = 9.0
 """Beyond 9 widths a normal peak is e^-40 of its height."""
-REACH = np.array([1.0, 3.0])
-"""A box that begins wider would meet every other peak and resolve none; it may grow."""
 MOST_CELLS = 300.0
 """Peaks that meet share a box if their narrowest part goes in it so often, about as often as the
 finest grid resolves.
