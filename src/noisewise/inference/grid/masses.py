@@ -136,8 +136,10 @@ class Masses:
 
     @cached_property
     def _ladder(self) -> FloatArray:
-        """group + cdf at each point: it increases throughout, so that one search serves all."""
-        share = self._cumulative / self._whole[self.group]
+        """group + cdf at each point: it increases throughout, so that one search serves all, also
+        past a group that is no number.
+        """
+        share = np.nan_to_num(self._cumulative / self._whole[self.group])
         return np.asarray(self.group + np.minimum(share, 1 - 1e-13))
 
     @cached_property
