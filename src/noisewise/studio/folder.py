@@ -38,9 +38,12 @@ class Folder:
             raise wrong
         try:
             real = (self.root / path).resolve()
-        except (OSError, RuntimeError, ValueError):  # links in a circle
+        except (OSError, RuntimeError, ValueError):  # links in a circle, before Python 3.13
             raise wrong from None
         if not real.is_relative_to(self.root) or real == self.root:
+            raise wrong
+        # Python 3.13 leaves links in a circle as they are
+        if any(step.is_symlink() for step in (real, *real.parents)):
             raise wrong
         return path
 
