@@ -4,7 +4,7 @@ BIN := .venv/bin
 export PYTHONDONTWRITEBYTECODE :=
 
 # Beside them: `make docs` builds the site, `make dist` the package, and tries it in an empty environment.
-.PHONY: demo test check docs dist bench bench-studio bench-inference bench-regression calibration audit fuzz clean
+.PHONY: demo test check docs dist bench bench-studio bench-inference bench-regression calibration thorough audit fuzz clean
 
 .venv/ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -54,6 +54,10 @@ calibration: .venv/ready
 	$(BIN)/python bench/mean_coverage.py
 	$(BIN)/python bench/check_calibration.py right
 	$(BIN)/python bench/check_calibration.py wrong
+
+# tests too long for every change
+thorough: .venv/ready
+	$(BIN)/pytest -n 2 --dist worksteal -m thorough
 
 fuzz: .venv/ready
 	NOISEWISE_FUZZ=100000 $(BIN)/pytest tests/test_fuzz.py tests/test_fuzz_inference.py -n 2

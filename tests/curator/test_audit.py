@@ -210,6 +210,7 @@ def test_broken_noise_is_caught(
     assert words in found.attack
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("scale_once")
 def test_half_of_the_noise_in_choosing_private_bounds_is_caught(
     monkeypatch: pytest.MonkeyPatch,
@@ -225,6 +226,7 @@ def test_half_of_the_noise_in_choosing_private_bounds_is_caught(
     assert "both bounds together" in found.attack
 
 
+@pytest.mark.thorough
 def test_a_sensitivity_of_half_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = Mechanism.reach
 

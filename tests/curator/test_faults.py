@@ -47,6 +47,7 @@ def nameless(folder: Path) -> bool:
     return True
 
 
+@pytest.mark.thorough
 def test_a_kill_at_any_step_leaves_no_release_that_the_ledger_does_not_know(
     ledger: Ledger, tmp_path: Path
 ) -> None:

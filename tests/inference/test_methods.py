@@ -391,6 +391,7 @@ def test_gibbs_says_when_it_cannot_be_trusted() -> None:
     )
 
 
+@pytest.mark.thorough
 def test_gibbs_in_standardised_coordinates() -> None:
     """The release's own coordinates: u = (x - 2)/4 over [-2, 6]; the exact method is the judge."""
     release = noisewise.observe(

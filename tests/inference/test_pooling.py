@@ -330,6 +330,7 @@ def test_ranges_of_populations() -> None:
 TRIALS = 50
 
 
+@pytest.mark.thorough
 def test_calibrated_for_groups_and_population(rng: np.random.Generator) -> None:
     """A slice of bench/pooling.py: 50 trials of 8 groups. KS at 1e-6 false alarm each."""
     population, found = Beta(), []

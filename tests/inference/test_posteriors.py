@@ -258,6 +258,7 @@ def test_two_parameters_with_rows_far_below_the_peak() -> None:
         )
 
 
+@pytest.mark.thorough
 def test_two_parameters_with_a_narrow_peak_in_a_wide_range() -> None:
     """A thousand records, redacted: the collapsed range holds a far, wide peak too. Against the
     exact likelihood, integrated.

@@ -89,7 +89,9 @@ def test_a_fifth_noise_on_a_sum_of_whole_numbers(student, y) -> None:
     agree(posterior, "probability", theta, log)
 
 
-@pytest.mark.parametrize(("n", "y"), [(1, 3.0), (3, 14.0), (40, 230.0)])
+@pytest.mark.parametrize(
+    ("n", "y"), [(1, 3.0), (3, 14.0), pytest.param(40, 230.0, marks=pytest.mark.thorough)]
+)
 def test_a_fifth_noise_on_a_sum_of_numbers(student, n, y) -> None:
     """Exponential records clamped to [2, 12]: their sum's law by convolution on a fine lattice."""
     release = noisewise.observe(

@@ -31,7 +31,10 @@ SETTINGS = [
         100,
         2.0,
     ),
-    Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 1.0),
+    pytest.param(
+        Setting(families.Categorical(3), priors.Dirichlet([0.3] * 3), None, 100, 1.0),
+        marks=pytest.mark.thorough,
+    ),
     Setting(families.Bernoulli(), priors.Beta(1, 20), None, 10, 0.1, normal=True),
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 100, 0.5, normal=True),
     Setting(families.Categorical(3), DIRICHLET, None, 6, 2.0, n_prior=SMALL),
@@ -82,6 +85,7 @@ def test_a_wrong_sd_is_seen(rng) -> None:
     assert figures(special.ndtr(z[:2500] + 0.13))[1] > LIMIT
 
 
+@pytest.mark.thorough
 def test_the_normal_with_both_unknown(rng) -> None:
     """Slow, so 300 trials: enough for gross errors only."""
     prior = priors.NormalInverseGamma(0.0, 2.0, 4.0, 3.0)
