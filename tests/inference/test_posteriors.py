@@ -12,7 +12,11 @@ from noisewise import Bounds, families, noise, priors
 from noisewise.inference.observations import gather
 from noisewise.inference.posterior import Posterior
 
-GIBBS = [c for c in oracle.CASES if c["n"] >= 100]
+GIBBS = [
+    pytest.param(c, marks=pytest.mark.thorough if c["family"]["kind"] == "normal" else ())
+    for c in oracle.CASES
+    if c["n"] >= 100
+]
 
 
 @pytest.mark.parametrize("case", oracle.CASES, ids=lambda c: c["id"])
