@@ -25,7 +25,7 @@ check: .venv/ready
 test: check
 	@command -v java > /dev/null || echo "Without Java 17 the tests on Spark are skipped: apt-get install openjdk-17-jre-headless"
 	@command -v chromium > /dev/null || echo "Without Chromium the studio is not tested in a browser: apt-get install chromium"
-	$(BIN)/pytest -n 3 --dist worksteal  # of three one mostly waits, for Spark, a browser or a process
+	$(BIN)/pytest -n 2 --dist worksteal
 
 docs: .venv/ready
 	$(BIN)/python -m website.build
