@@ -27,8 +27,8 @@ FAILED = -1
 0.
 """
 SEATS = 23
-"""So many bits of a person's digest, the first, are a seat: the table of all seats, 8 MB, is looked
-at once for each record and stays in a processor's cache.
+"""So many bits of a person's digest at most, the first, are a seat: the table of all seats, 8 MB,
+is looked at once for each record and stays in a processor's cache.
 """
 TOGETHER = 1 << 17
 """So many records look for their seats at once: what that takes stays in the cache too."""
@@ -48,22 +48,22 @@ def bounded(
     records.query("records", f"CREATE TEMP TABLE held AS {known}")
     heads = connection.sql("SELECT (person >> 31)::UINTEGER AS head FROM held").fetchnumpy()["head"]
     crowded = in_crowded_seats(heads, persons.most)
-    kept = ~crowded
-    # heads are compared, so that nothing that is said of one person is taken for another's
-    beside = "FROM held POSITIONAL JOIN {} AS said WHERE held.person >> 31 = said.head AND said.so"
-    if not kept.all():
-        connection.register("crowd", {"head": heads, "so": crowded})
-        found = connection.sql(
-            f"SELECT held.rowid AS row, person {beside.format('crowd')} ORDER BY person, {digest}"
-        ).fetchnumpy()
-        row, person = found["row"], found["person"]
-        if not np.array_equal(heads[row], person >> 31):
-            raise ValueError("rows are not where they were")
-        kept[row[evenly_spaced(person, persons.most)]] = True
-    if kept.all():
+    connection.register("crowd", {"row": np.flatnonzero(crowded)})
+    found = connection.sql(
+        "SELECT held.rowid AS row, person FROM held SEMI JOIN crowd ON held.rowid = crowd.row "
+        f"ORDER BY person, {digest}"
+    ).fetchnumpy()
+    row, person = found["row"], found["person"]
+    # each where its head was: then nobody else has a head that is crowded
+    if len(row) != crowded.sum() or not np.array_equal(heads[row], person >> 31):
+        raise ValueError("rows are not where they were")
+    dropped = row[~evenly_spaced(person, persons.most)]
+    if not len(dropped):
         return connection.sql(f"SELECT {columns} FROM held")
-    connection.register("choice", {"head": heads, "so": kept})
-    return connection.sql(f"SELECT {columns} {beside.format('choice')}")
+    connection.register("dropped", {"row": dropped})
+    return connection.sql(
+        f"SELECT {columns} FROM held ANTI JOIN dropped ON held.rowid = dropped.row"
+    )
 
 
 def _digest(records: duckdb.DuckDBPyRelation, names: list[str]) -> str:
@@ -84,14 +84,20 @@ def in_crowded_seats(heads: NDArray[np.uint32], most: int) -> Bools:
     Sorting the first bits of digests takes a tenth of the time in which a database counts them.
     """
     ordered = np.sort(heads)
-    too_many = ordered[most:][ordered[most:] == ordered[:-most]]
-    seats = np.zeros(1 << SEATS, dtype=bool)
-    seats[too_many >> (32 - SEATS)] = True
+    later = ordered[most:]
+    earlier = ordered[: len(later)]
+    blocks = [slice(start, start + TOGETHER) for start in range(0, len(heads), TOGETHER)]
+    too_many = [later[some][later[some] == earlier[some]] for some in blocks]
     crowded = np.zeros(len(heads), dtype=bool)
-    if len(too_many):
-        for start in range(0, len(heads), TOGETHER):
-            some = slice(start, start + TOGETHER)
-            crowded[some] = seats[heads[some] >> (32 - SEATS)]
+    number = sum(map(len, too_many))
+    if number:
+        # many more seats than are crowded, so that few sit there who need not
+        beyond = 32 - min(number.bit_length() + 6, SEATS)
+        seats = np.zeros(1 << (32 - beyond), dtype=bool)
+        seats[np.concatenate(too_many) >> beyond] = True
+        for some in blocks:
+            # every seat is in the table; where NumPy need not see to that, it is twice as fast
+            np.take(seats, heads[some] >> beyond, out=crowded[some], mode="clip")
     return crowded
 
 
