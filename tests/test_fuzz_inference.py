@@ -3,7 +3,7 @@ amount of work.
 
 Numbers of real releases are replaced by absurd but valid ones, one to three at a time, without a
 declared cost that would have to fit them. `make fuzz` tries a hundredth of NOISEWISE_FUZZ, the
-suite 40.
+suite 20.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ from noisewise import Bounds, NoisyCount, families, noise
 from noisewise.artifact import Release, parse
 from noisewise.errors import NoisewiseError
 
-TRIED = max(40, int(os.environ.get("NOISEWISE_FUZZ", "0")) // 100)
+TRIED = max(20, int(os.environ.get("NOISEWISE_FUZZ", "0")) // 100)
 HANGS = 60.0
 """Seconds of the processor's time after which an inference has hung; bench/stress.py holds it to 3.
 """

@@ -41,20 +41,28 @@ WAITS = families.Exponential(), Bounds(0, 9, outside="clamp")
 CHOSEN = families.Poisson(), PrivateBounds(0, 7, epsilon=2, outside="clamp")
 
 
+REPLACE, ADD, MOVE = {}, {"neighbours": "add_remove"}, {"sizes": "released"}
+CUT = families.Exponential(), Bounds(5, 10, outside="redact")
+COUNTS = families.Poisson(), Bounds(0, 6, outside="clamp")
+AUDITED = [
+    (families.Bernoulli(), None, {"epsilon": 4}, (REPLACE,), (ADD, MOVE)),
+    (LETTERS, None, {"epsilon": 4}, (REPLACE, MOVE), (ADD,)),
+    (*CUT, {"epsilon": 4}, (REPLACE, ADD), (MOVE,)),
+    (*NORMAL, {"epsilon": 4}, (REPLACE, ADD, MOVE), ()),
+    (*COUNTS, {"rho": 2}, (REPLACE,), (ADD, MOVE)),
+]
+"""What is declared, and what neighbours do in every run of the suite and in a thorough one."""
+
+
 @pytest.mark.parametrize(
-    "relation",
-    [{}, {"neighbours": "add_remove"}, {"sizes": "released"}],
-    ids=["replace", "add", "move"],
-)
-@pytest.mark.parametrize(
-    ("family", "bounds", "cost"),
+    ("family", "bounds", "cost", "relation"),
     [
-        (families.Bernoulli(), None, {"epsilon": 4}),
-        (LETTERS, None, {"epsilon": 4}),
-        (families.Exponential(), Bounds(5, 10, outside="redact"), {"epsilon": 4}),
-        (*NORMAL, {"epsilon": 4}),
-        (families.Poisson(), Bounds(0, 6, outside="clamp"), {"rho": 2}),
+        pytest.param(*declared, relation, marks=marks)
+        for *declared, always, thorough in AUDITED
+        for relations, marks in ((always, ()), (thorough, pytest.mark.thorough))
+        for relation in relations
     ],
+    ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else None,
 )
 def test_no_more_is_spent_than_declared_and_much_of_it_is_seen(
     family: Any, bounds: Any, cost: dict[str, Any], relation: dict[str, str]

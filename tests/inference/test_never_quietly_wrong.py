@@ -684,10 +684,11 @@ def peaks_by_integration(y, n, bounds, prior, boxes):  # type: ignore[no-untyped
     ("n", "y", "boxes"),
     [
         # the second is wider, and much lighter
-        (
+        pytest.param(
             10**6,
             (-133423.3, 103725.4),
             [((0.156, 0.168), (0.540, 0.555)), ((-3.36, -3.25), (2.3, 3.1))],
+            marks=pytest.mark.thorough,
         ),
         # the second is wider, but out of the question beforehand; so are peaks of a tiny variance
         (

@@ -38,14 +38,17 @@ SETTINGS = [
     Setting(families.Bernoulli(), priors.Beta(1, 20), None, 10, 0.1, normal=True),
     Setting(*EXPONENTIAL, Bounds(0.0063, 1.17, outside="redact"), 100, 0.5, normal=True),
     Setting(families.Categorical(3), DIRICHLET, None, 6, 2.0, n_prior=SMALL),
-    Setting(
-        families.Poisson(),
-        priors.Gamma(4, 2),
-        Bounds(0, 6, outside="clamp"),
-        200,
-        0.2,
-        normal=True,
-        n_prior=LARGE,
+    pytest.param(
+        Setting(
+            families.Poisson(),
+            priors.Gamma(4, 2),
+            Bounds(0, 6, outside="clamp"),
+            200,
+            0.2,
+            normal=True,
+            n_prior=LARGE,
+        ),
+        marks=pytest.mark.thorough,
     ),
 ]
 
