@@ -38,11 +38,11 @@ ELSEWHERE = {
 """What is not run here, and why not."""
 FEW = {
     "audit": ["--runs", "500"],
-    "calibrate": ["--trials", "20"],
-    "compare": ["--trials", "20"],
+    "calibrate": ["--trials", "20", "--n", "100"],
+    "compare": ["--trials", "20", "--n", "100"],
     "plan": ["--trials", "3"],
 }
-"""Simulations are run with few trials."""
+"""Simulations are run with few trials, of one size."""
 
 
 def blocks(text: str) -> list[tuple[str, str]]:
