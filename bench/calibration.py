@@ -110,6 +110,12 @@ def settings() -> list[Setting]:
             Setting(families.Normal(), both, Bounds(-2, 3, outside=outside), n, 1.0)
             for outside in ("clamp", "redact")
         ]
+    # Hardly a prior: a wide law of which a part lies inside explains the sums as well.
+    vague = priors.NormalInverseGamma(0.0, 0.1, 1.5, 1.0)
+    out += [
+        Setting(families.Normal(), vague, Bounds(-4, 4, outside=outside), n, 0.5)
+        for n, outside in ((100, "redact"), (1000, "redact"), (10**4, "redact"), (1000, "clamp"))
+    ]
     return out + more_families()
 
 
