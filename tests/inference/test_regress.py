@@ -442,3 +442,32 @@ def test_a_group_of_too_few_records_leaves_the_others_theirs(rng) -> None:
     joint = noisewise.infer_many([few, enough], "weak", draws=500, seed=1)
     assert joint[0].method == "none"
     assert np.isfinite(joint[1].mean("mean")).all()
+
+
+@pytest.mark.parametrize("twin", [False, True])
+def test_columns_that_noise_leaves_vague_mix_in_any_order(twin, rng) -> None:
+    """One that hardly varies beside one that goes with it, or its near twin: what is known of both
+    is narrow and curved. Against the same chains of 16 times the draws.
+    """
+    unit, n = Bounds(-1, 1, outside="redact"), 10**5
+    family = families.Moments(dict.fromkeys("yabc", unit))
+    root = np.array([[0.5, 0, 0], [0.1, 0.008, 0], [0.2, 0.3, 0.2]])
+    if not twin:
+        root[1, 0] = 0.0
+    c = root @ root.T
+    m, slopes = np.array([-0.3, 0.4, 0.1]), np.array([0.4, 0.3, -0.2])
+    whole = np.empty((4, 4))
+    whole[1:, 1:] = c + np.outer(m, m)
+    whole[0, 1:] = whole[1:, 0] = whole[1:, 1:] @ slopes
+    whole[0, 0] = slopes @ whole[1:, 1:] @ slopes + 0.09
+    j, k = np.array(family.products).T
+    sums = n * np.concatenate([[m @ slopes], m, whole[j, k]])
+    law = noise.Gaussian(0.6).broadcast(sums.size)
+    statistic = sums + law.simulate(rng, 1)[0]
+    release = observe(family=family, n=n, statistic=statistic, noise=law)
+    long = noisewise.regress(release, "y", ["c", "a", "b"], draws=64_000, seed=1)
+    for on in (["a", "b", "c"], ["b", "a", "c"], ["c", "b", "a"]):
+        posterior = noisewise.regress(release, "y", on, seed=2)
+        for name in ("intercept", "a", "b", "c"):
+            assert posterior.mean(name) == pytest.approx(long.mean(name), abs=0.15 * long.sd(name))
+            assert posterior.sd(name) == pytest.approx(long.sd(name), rel=0.12)

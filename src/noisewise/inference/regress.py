@@ -12,7 +12,7 @@ from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.apart import assumption, check_together
 from noisewise.inference.columns import solve
-from noisewise.inference.columns.asked import Asked, alike, strange
+from noisewise.inference.columns.asked import Asked, alike, steady, strange
 from noisewise.inference.columns.cautions import records_kept, regression_cautions
 from noisewise.inference.columns.regression import Regression
 from noisewise.inference.columns.target import Target
@@ -222,13 +222,14 @@ def _regressions(
     for position, (group, model) in enumerate(zip(groups, models, strict=True)):
         why = _refusal(group, model)
         if why is None:
-            alike_ones.setdefault(alike(group), []).append(position)
+            order = steady(group, model.on)
+            alike_ones.setdefault((alike(group), order), []).append(position)
             continue
         none, seeds = Unsolved(model, why), partial(streams.of, position)
         out[position] = RegressionPosterior(model, none, "none", draws, seeds, releases=group)
     if len(out) == len(groups):
         raise UnsupportedCombination(f"{out[0].certificate.reason}.")
-    for members in alike_ones.values():
+    for (_, order), members in alike_ones.items():
         done = len(out)
 
         def tick(share: float, done: int = done, size: int = len(members)) -> None:
@@ -236,7 +237,9 @@ def _regressions(
                 progress((done + share * size) / len(groups))
 
         own = [groups[i] for i in members]
-        solutions = _solved(models[members[0]], own, chosen, draws, streams.at(members), tick)
+        model = models[members[0]]
+        ordered = [model.on[place] for place in order]
+        solutions = _solved(model, ordered, own, chosen, draws, streams.at(members), tick)
         for i, solution in zip(members, solutions, strict=True):
             seeds = partial(streams.of, i)
             out[i] = RegressionPosterior(
@@ -265,6 +268,7 @@ class Regressions(Posteriors):
 
 def _solved(
     model: LinearModel,
+    covariates: Sequence[Number | Factor],
     groups: Sequence[Sequence[Release]],
     prior: Linear,
     draws: int,
@@ -273,7 +277,7 @@ def _solved(
 ) -> list[solve.Draws]:
     family = groups[0][0].family
     assert isinstance(family, Moments)
-    asked = Asked.of(family, model.on, [model.outcome])
+    asked = Asked.of(family, covariates, [model.outcome])
     named = dict(
         zip(("intercept", *model.coefficients), prior.sds(model.coefficients), strict=True)
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.inference.columns.cone import Cone
-from noisewise.inference.columns.target import Data
+from noisewise.inference.columns.target import SHARP, Data
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.columns import Factor, Number
 from noisewise.model.families.moments import Moments
@@ -87,6 +87,52 @@ class Asked:
             counts or None,
             most,
         )
+
+
+def steady(releases: Sequence[Release], columns: Sequence[Number | Factor]) -> tuple[int, ...]:
+    """An order of covariates: where noise leaves numbers vague, those that vary most beside the
+    ones before come first.
+
+    Where a column hardly varies beside those before it, its part in a later column is known as
+    little, and with it what that column varies by itself: chains would have to follow a ridge as
+    narrow as the noise. In this order nothing comes after.
+    """
+    given = [place for place, one in enumerate(columns) if isinstance(one, Number)]
+    as_asked = tuple(range(len(columns)))
+    if len(given) < 2:
+        return as_asked
+    asked = Asked.of(cast(Moments, releases[0].family), columns, [])
+    data = asked.data([releases])
+    n = np.maximum(data.y[:, :, -1], 1.0) if data.most is None else data.most
+    noise = float(np.sqrt(np.median(data.variance[0].sum(axis=0)))) / float(n.sum())
+    if noise > SHARP:
+        return as_asked
+    parts = data.moments(n, asked.cone())
+    mean, moment = (np.tensordot(n[0] / n.sum(), one, axes=1) for one in parts)
+    c, q = moment - np.outer(mean, mean), len(mean)
+    first = q - len(given)
+    for one in range(first):
+        c = _without(c, one, noise)
+    left, pivots = c, []
+    for one in range(first, q):
+        pivots.append(left[one, one])
+        left = _without(left, one, noise)
+    if min(pivots) > np.sqrt(noise):
+        return as_asked
+    ordered: list[int] = []
+    for _ in given:
+        others = [one for one in range(first, q) if one not in ordered]
+        ordered.append(max(others, key=lambda one: float(c[one, one])))
+        c = _without(c, ordered[-1], noise)
+    return (
+        *(place for place in as_asked if place not in given),
+        *(given[one - first] for one in ordered),
+    )
+
+
+def _without(c: FloatArray, one: int, noise: float) -> FloatArray:
+    """What a column leaves of the covariance of the others."""
+    return c - np.outer(c[one], c[one]) / max(float(c[one, one]), noise)
 
 
 def _noisy(release: Release, which: Sequence[int]) -> list[float]:

@@ -10,6 +10,11 @@ Cholesky factor of that block, T that of I + B B', and B as b.
 Coefficients of an outcome have a prior of their own width: b_j of its row is then s_j sinh of a
 free number, s_j being what that width comes to, given how much z_j varies. Without it, b_j is the
 narrower the less z_j varies, and where noise hides that, no step size serves.
+
+Of a covariate that others nearly determine, all of this is said of what they leave of it: M = L M',
+with M' in these coordinates and L, ones on its diagonal, from the noisy moments (`lean`). Otherwise
+every b_j moves with the little that is left, along a ridge as narrow and curved as the noise is
+small, which no chain can follow.
 """
 
 from dataclasses import dataclass
@@ -19,6 +24,9 @@ from scipy import special
 
 from noisewise.inference.columns import matrices
 from noisewise.model.arrays import FloatArray
+
+WIDEST = 1 - 1e-9
+"""An sd that is no further from the box's half width has coordinates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +56,7 @@ class Moments:
     """What the numeric columns keep for the way back."""
     factors: list[tuple[FloatArray, ...]]
     """What each factor keeps."""
+    lean: FloatArray  # (batch, K, K)
 
 
 class Cone:
@@ -66,6 +75,9 @@ class Cone:
         self._row = np.repeat(np.arange(len(numeric)), starts)
         self._column = np.concatenate([np.arange(c) for c in starts] or [starts])
         self._weights = np.array([_weights(block) for block in numeric]).reshape(-1, 3).T
+        self._of_sd = np.array(
+            [0.0 if block.response else block.start + 1.0 + block.later for block in numeric]
+        )
         self._of_factors = sum(block.size * (1 + block.start) for block in self.factors)
         self.dimension = self._of_factors + 2 * len(numeric) + len(self._row)
         # the row of a response to its covariances, by the root of what comes before
@@ -85,9 +97,10 @@ class Cone:
             start += size
         return cls(tuple(blocks), widths)
 
-    def at(self, x: FloatArray, few: FloatArray) -> Moments:
+    def at(self, x: FloatArray, few: FloatArray, lean: FloatArray) -> Moments:
         """The moments at coordinates x, (batch, dimension). `few` is about 1/N, (batch,): what is
-        left of a width where a column hardly varies.
+        left of a width where a column hardly varies. `lean` is L, (batch, K, K), in whose rows of
+        factors and responses nothing stands beside the diagonal.
         """
         batch, place = len(x), 0
         mean = np.empty((batch, self.numbers))
@@ -104,10 +117,21 @@ class Cone:
         held: tuple[FloatArray, ...] = ()
         if self._first < self.numbers:
             log, held = self._numbers(x[:, place:], few, mean, root)
-            value += log
+            root = lean @ root
+            value += log + self._leaning(root, held)
         k = np.arange(self.numbers)
         value += np.log(root[:, k, k]) @ self._responses
-        return Moments(mean, root, value, held, factors)
+        return Moments(mean, root, value, held, factors, lean)
+
+    def _leaning(self, root: FloatArray, held: tuple[FloatArray, ...]) -> FloatArray:
+        """What the density of a covariate has of its own sd and not of what others leave of it;
+        -inf where it would leave the box.
+        """
+        rest, sd = held[3], held[5]
+        square = (root[:, self._first :] ** 2).sum(axis=2)
+        inside = ((square < rest) | (self._of_sd == 0)).all(axis=1)
+        value = (np.log(sd) - 0.5 * np.log(square)) @ self._of_sd
+        return np.where(inside, value, -np.inf)
 
     def _numbers(
         self, x: FloatArray, few: FloatArray, mean: FloatArray, root: FloatArray
@@ -154,6 +178,10 @@ class Cone:
         to_root[:, k, k] += self._responses / moments.root[:, k, k]
         last = []
         if self._first < self.numbers:
+            own = moments.root[:, self._first :]
+            square = np.einsum("bij,bij->bi", own, own)
+            to_root[:, self._first :] -= (self._of_sd / square)[:, :, None] * own
+            to_root = moments.lean.swapaxes(1, 2) @ to_root
             last.append(self._numbers_back(moments, to_mean[:, self._first :], to_root))
         parts = []
         for block, kept in zip(self.factors, moments.factors, strict=True):
@@ -183,6 +211,7 @@ class Cone:
             k = np.arange(self.numbers - 1)
             to_root[:, k, k] += stretch / moments.root[:, k, k]
         to_log_sd, to_b = turned(slice(None))
+        to_log_sd += self._of_sd
         to_log_sd[:, -1] -= stretch.sum(axis=1)
         to_b[:, -1, :-1] *= width
         normal_a, normal_t = (np.exp(-0.5 * one**2) / np.sqrt(2 * np.pi) for one in (a, t))
@@ -192,11 +221,13 @@ class Cone:
         to_free = to_b[:, self._row, self._column] * cosh + sinh / cosh
         return np.concatenate([to_a, to_t, to_free], axis=1)
 
-    def coordinates(self, mean: FloatArray, covariance: FloatArray, few: FloatArray) -> FloatArray:
-        """x of moments inside the box and the cone, (batch, K) and (batch, K, K); a factor's own
-        block is taken from its shares.
+    def coordinates(
+        self, mean: FloatArray, covariance: FloatArray, few: FloatArray, lean: FloatArray
+    ) -> FloatArray:
+        """x of moments inside the box and the cone, (batch, K) and (batch, K, K), or near them if
+        they lean further than the box is wide; a factor's own block is taken from its shares.
         """
-        root = np.linalg.cholesky(covariance)
+        root = matrices.lower_inverse(lean) @ np.linalg.cholesky(covariance)
         parts = []
         for block in self.factors:
             c, rows = block.start, slice(block.start, block.start + block.size)
@@ -206,7 +237,7 @@ class Cone:
             free = np.linalg.solve(own, root[:, rows, :c]) if c else root[:, rows, :0]
             parts += [np.log(share) - first, np.arcsinh(free).reshape(len(mean), -1)]
         m, rows_of = mean[:, self._first :], root[:, self._first :]
-        t = special.ndtri(np.sqrt((rows_of**2).sum(axis=2) / (1 - m**2)))
+        t = special.ndtri(np.minimum(np.sqrt((rows_of**2).sum(axis=2) / (1 - m**2)), WIDEST))
         diagonal = np.einsum("bii->bi", root)
         b = rows_of / diagonal[:, self._first :, None]
         if self.widths is not None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import special
 
+from noisewise.inference.columns import matrices
 from noisewise.inference.columns.cone import Cone
 from noisewise.inference.columns.model import Model
 from noisewise.mechanism.noise.shape import Shape
@@ -17,6 +18,8 @@ from noisewise.model.arrays import FloatArray, IntArray
 
 SIDE = 0.95
 """A start is at most so far out, of what is possible, in means and correlations."""
+SHARP = 1e-3
+"""Noise on a mean square, of 1, above which it is not seen which column determines which."""
 NARROWEST = 1e-12
 """Of the variance of Laplace noise, relative to its scale squared: below it, rounding decides."""
 
@@ -54,6 +57,20 @@ class Data:
             if self.count_shapes is not None:
                 out[:, part, end] *= self.count_shapes[part].variance
         return out
+
+    def moments(self, n: FloatArray, cone: Cone) -> tuple[FloatArray, FloatArray]:
+        """Means and second moments of a record, with their noise, (groups x parts, ...), if there
+        are n, (groups, parts); a record has one level of each factor.
+        """
+        q, size, (j, k) = cone.numbers, n.reshape(-1, 1), self.pairs
+        y = self.y.reshape(len(size), -1)
+        mean, moment = y[:, :q] / size, np.zeros((len(y), q, q))
+        moment[:, j, k] = y[:, q : q + len(j)] / size + self.less
+        moment[:, k, j] = moment[:, j, k]
+        for block in cone.factors:
+            rows = slice(block.start, block.start + block.size)
+            moment[:, rows, rows] = mean[:, rows, None] * np.eye(block.size)
+        return mean, moment
 
     def mixing_variance(
         self, noise: FloatArray, normal: FloatArray, uniform: FloatArray
@@ -105,6 +122,7 @@ class Target:
         self.each = cone.dimension + self.unknown
         self.dimension = self.parts * self.each + model.own
         self._few = 1 / self._guess()
+        self._lean = self._leaning()
 
     def take(self, groups: IntArray) -> "Target":
         """Of some of the groups."""
@@ -150,7 +168,7 @@ class Target:
         """The moments, N and the model's own coordinates."""
         own, last = self._split(x)
         c, k, shape = self.cone.dimension, self.cone.numbers, (len(x), self.parts)
-        found = self.cone.at(own[:, :c], self._few.reshape(-1))
+        found = self.cone.at(own[:, :c], self._few.reshape(-1), self._lean)
         return Point(
             found.mean.reshape(*shape, k),
             found.root.reshape(*shape, k, k),
@@ -179,7 +197,7 @@ class Target:
     def _value(self, x: FloatArray, precision: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         cone, data, model, c = self.cone, self.data, self.model, self.cone.dimension
         (own, last), shape, q = self._split(x), (len(x), self.parts), cone.numbers
-        found = cone.at(own[:, :c], self._few.reshape(-1))
+        found = cone.at(own[:, :c], self._few.reshape(-1), self._lean)
         n, slope_n, log_n, slope_log = self._size(own[:, c:])
         mean, root = found.mean, found.root
         density = model.density(
@@ -214,25 +232,44 @@ class Target:
         gradient = np.concatenate(parts, axis=1).reshape(len(x), -1)
         return value, np.concatenate([gradient, density.to_own], axis=1)
 
+    def _leaning(self) -> FloatArray:
+        """L of the cone's coordinates, (groups x parts, K, K): covariates that others nearly
+        determine, as far as the noise lets that be seen, lean on them.
+        """
+        mean, moment = self.data.moments(self._guess(), self.cone)
+        c = moment - mean[:, :, None] * mean[:, None, :]
+        n = self._guess().reshape(-1)
+        noise = np.sqrt(np.median(self.data.variance.reshape(len(n), -1), axis=1)) / n
+        blur = 3 * noise[:, None]
+        way = np.zeros_like(c)
+        for block in self.cone.blocks:
+            s = block.start
+            if block.factor or block.response or s == 0:
+                continue
+            values, vectors = np.linalg.eigh(c[:, :s, :s])
+            along = (vectors.swapaxes(1, 2) @ c[:, :s, s, None])[:, :, 0]
+            shrunk = along / (np.maximum(values, 0.0) + blur)
+            left = c[:, s, s] - (shrunk * along).sum(axis=1)
+            leans = (left < np.sqrt(noise)) & (noise < SHARP)
+            slopes = (vectors @ shrunk[:, :, None])[:, :, 0]
+            way[:, s, :s] = np.where(leans[:, None], slopes, 0.0)
+        return matrices.lower_inverse(np.eye(c.shape[1]) - way)
+
     def start(self) -> FloatArray:
         """Near the noisy moments, but possible."""
         data, q = self.data, self.cone.numbers
         groups = len(data.y)
         few, n = self._few.reshape(-1), self._guess().reshape(-1)
-        y = data.y.reshape(-1, data.y.shape[2])
-        mean = np.clip(y[:, :q] / n[:, None], -SIDE, SIDE)
+        mean, moment = data.moments(self._guess(), self.cone)
+        mean = np.clip(mean, -SIDE, SIDE)
         factor, same = np.zeros(q, dtype=bool), np.eye(q, dtype=bool)
         for block in self.cone.factors:
             rows = slice(block.start, block.start + block.size)
             factor[rows], same[rows, rows] = True, True
             share = np.maximum(mean[:, rows], 0.02 / block.size)
             mean[:, rows] = share / np.maximum(share.sum(axis=1, keepdims=True) / SIDE, 1.0)
-        moment = np.zeros((len(y), q, q))
-        j, k = data.pairs
-        moment[:, j, k] = y[:, q : q + len(j)] / n[:, None] + data.less
-        moment[:, k, j] = moment[:, j, k]
         covariance = _possible(mean, moment - mean[:, :, None] * mean[:, None, :], factor, same)
-        x = self.cone.coordinates(mean, covariance, few)
+        x = self.cone.coordinates(mean, covariance, few, self._lean)
         if self.unknown:
             least = self.model.least
             v = np.log(n - least)
