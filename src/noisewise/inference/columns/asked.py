@@ -95,7 +95,7 @@ def steady(releases: Sequence[Release], columns: Sequence[Number | Factor]) -> t
 
     Where a column hardly varies beside those before it, its part in a later column is known as
     little, and with it what that column varies by itself: chains would have to follow a ridge as
-    narrow as the noise. In this order nothing comes after.
+    narrow as the noise. In this order hardly anything comes after.
     """
     given = [place for place, one in enumerate(columns) if isinstance(one, Number)]
     as_asked = tuple(range(len(columns)))

@@ -20,6 +20,8 @@ SIDE = 0.95
 """A start is at most so far out, of what is possible, in means and correlations."""
 SHARP = 1e-3
 """Noise on a mean square, of 1, above which it is not seen which column determines which."""
+STEEPEST = 100.0
+"""A column that would lean more than so many times the width of another stands by itself."""
 NARROWEST = 1e-12
 """Of the variance of Laplace noise, relative to its scale squared: below it, rounding decides."""
 
@@ -236,7 +238,7 @@ class Target:
         """L of the cone's coordinates, (groups x parts, K, K): covariates that others nearly
         determine, as far as the noise lets that be seen, lean on them.
         """
-        mean, moment = self.data.moments(self._guess(), self.cone)
+        mean, moment = (np.clip(one, -1, 1) for one in self.data.moments(self._guess(), self.cone))
         c = moment - mean[:, :, None] * mean[:, None, :]
         n = self._guess().reshape(-1)
         noise = np.sqrt(np.median(self.data.variance.reshape(len(n), -1), axis=1)) / n
@@ -250,8 +252,11 @@ class Target:
             along = (vectors.swapaxes(1, 2) @ c[:, :s, s, None])[:, :, 0]
             shrunk = along / (np.maximum(values, 0.0) + blur)
             left = c[:, s, s] - (shrunk * along).sum(axis=1)
-            leans = (left < np.sqrt(noise)) & (noise < SHARP)
             slopes = (vectors @ shrunk[:, :, None])[:, :, 0]
+            # moments that no records have say nothing of that
+            steep = (slopes**2).sum(axis=1)
+            possible = (left > -5 * noise * (1 + steep)) & (steep < STEEPEST**2)
+            leans = (left < np.sqrt(noise)) & (noise < SHARP) & possible
             way[:, s, :s] = np.where(leans[:, None], slopes, 0.0)
         return matrices.lower_inverse(np.eye(c.shape[1]) - way)
 
