@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 from scipy import special
@@ -15,7 +15,7 @@ from noisewise.inference.columns import solve
 from noisewise.inference.columns.asked import Asked, alike, steady, strange
 from noisewise.inference.columns.cautions import records_kept, regression_cautions
 from noisewise.inference.columns.regression import Regression
-from noisewise.inference.columns.target import Target
+from noisewise.inference.columns.target import Data, Target
 from noisewise.inference.methods.base import Unsolved
 from noisewise.inference.posterior import Posterior, Summary
 from noisewise.inference.posteriors import Posteriors
@@ -217,29 +217,32 @@ def _regressions(
     models = [_asked(group, outcome, on) for group in groups]
     chosen = regression_prior(prior)
     streams = Streams(seed, groups)
-    alike_ones: dict[Any, list[int]] = {}
+    batches: dict[Any, list[int]] = {}
+    asked: dict[int, Asked] = {}
     out: dict[int, RegressionPosterior] = {}
     for position, (group, model) in enumerate(zip(groups, models, strict=True)):
         why = _refusal(group, model)
         if why is None:
-            order = steady(group, model.on)
-            alike_ones.setdefault((alike(group), order), []).append(position)
+            family = cast(Moments, group[0].family)
+            own = Asked.of(family, steady(group, model.on), [model.outcome])
+            asked[position] = own
+            kind = (alike(group), tuple(chosen.sds(own.names[:-1]).tolist()))
+            batches.setdefault(kind, []).append(position)
             continue
         none, seeds = Unsolved(model, why), partial(streams.of, position)
         out[position] = RegressionPosterior(model, none, "none", draws, seeds, releases=group)
     if len(out) == len(groups):
         raise UnsupportedCombination(f"{out[0].certificate.reason}.")
-    for (_, order), members in alike_ones.items():
+    for members in batches.values():
         done = len(out)
 
         def tick(share: float, done: int = done, size: int = len(members)) -> None:
             if progress is not None:
                 progress((done + share * size) / len(groups))
 
-        own = [groups[i] for i in members]
+        questions = [(asked[i], groups[i]) for i in members]
         model = models[members[0]]
-        ordered = [model.on[place] for place in order]
-        solutions = _solved(model, ordered, own, chosen, draws, streams.at(members), tick)
+        solutions = _solved(model, questions, chosen, draws, streams.at(members), tick)
         for i, solution in zip(members, solutions, strict=True):
             seeds = partial(streams.of, i)
             out[i] = RegressionPosterior(
@@ -268,25 +271,22 @@ class Regressions(Posteriors):
 
 def _solved(
     model: LinearModel,
-    covariates: Sequence[Number | Factor],
-    groups: Sequence[Sequence[Release]],
+    questions: Sequence[tuple[Asked, Sequence[Release]]],
     prior: Linear,
     draws: int,
     streams: Streams,
     progress: solve.Progress,
 ) -> list[solve.Draws]:
-    family = groups[0][0].family
-    assert isinstance(family, Moments)
-    asked = Asked.of(family, covariates, [model.outcome])
-    named = dict(
-        zip(("intercept", *model.coefficients), prior.sds(model.coefficients), strict=True)
-    )
-    sds = np.array([named[name] for name in ("intercept", *asked.names[:-1])])
+    """Of groups that are alike, each with its covariates in an order of its own, as one batch."""
+    first = questions[0][0]
+    sds = prior.sds(first.names[:-1])
     regression = Regression(sds, float(prior.shape), float(prior.scale))
-    target = Target(asked.cone(sds[1:]), regression, asked.data(groups))
-    generators = [streams.sampler(g) for g in range(len(groups))]
+    data = Data.join([asked.data([group]) for asked, group in questions])
+    target = Target(first.cone(sds[1:]), regression, data)
+    generators = [streams.sampler(g) for g in range(len(questions))]
     out = []
-    for group, found in zip(groups, solve.run(target, generators, draws, progress), strict=True):
+    every = solve.run(target, generators, draws, progress)
+    for (asked, group), found in zip(questions, every, strict=True):
         beta, sigma, r2 = found.parameters
         values = _own_units(model, asked, beta, sigma)
         kept = records_kept(group, found.point.size)

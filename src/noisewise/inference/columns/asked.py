@@ -62,13 +62,13 @@ class Asked:
         """Of groups that are alike, each of one release or of several of different records."""
         numbers = len(self.family.numbers)
         place = {j: i for i, j in enumerate(self.positions.tolist())}
-        chosen = [
-            (index, sorted((place[j], place[k])))
+        chosen = sorted(
+            (sorted((place[j], place[k])), index)
             for index, (j, k) in enumerate(self.family.products)
             if j in place and k in place
-        ]
-        which = [*self.positions.tolist(), *(numbers + index for index, _ in chosen)]
-        pairs = np.array([pair for _, pair in chosen], dtype=np.int64).reshape(-1, 2)
+        )
+        which = [*self.positions.tolist(), *(numbers + index for _, index in chosen)]
+        pairs = np.array([pair for pair, _ in chosen], dtype=np.int64).reshape(-1, 2)
         numeric = np.array([isinstance(one, Number) for one in self.columns for _ in one.names])
         less = np.where((pairs[:, 0] == pairs[:, 1]) & numeric[pairs[:, 0]], self.family.less, 0.0)
         y = np.array([[_noisy(one, which) for one in group] for group in groups])
@@ -89,24 +89,25 @@ class Asked:
         )
 
 
-def steady(releases: Sequence[Release], columns: Sequence[Number | Factor]) -> tuple[int, ...]:
-    """An order of covariates: where noise leaves numbers vague, those that vary most beside the
-    ones before come first.
+def steady(
+    releases: Sequence[Release], columns: Sequence[Number | Factor]
+) -> tuple[Number | Factor, ...]:
+    """Covariates in order, factors first: where noise leaves numbers vague, those that vary most
+    beside the ones before come first.
 
     Where a column hardly varies beside those before it, its part in a later column is known as
     little, and with it what that column varies by itself: chains would have to follow a ridge as
     narrow as the noise. In this order hardly anything comes after.
     """
-    given = [place for place, one in enumerate(columns) if isinstance(one, Number)]
-    as_asked = tuple(range(len(columns)))
-    if len(given) < 2:
-        return as_asked
     asked = Asked.of(cast(Moments, releases[0].family), columns, [])
+    given = [one for one in asked.columns if isinstance(one, Number)]
+    if len(given) < 2:
+        return asked.columns
     data = asked.data([releases])
     n = np.maximum(data.y[:, :, -1], 1.0) if data.most is None else data.most
     noise = float(np.sqrt(np.median(data.variance[0].sum(axis=0)))) / float(n.sum())
     if noise > SHARP:
-        return as_asked
+        return asked.columns
     parts = data.moments(n, asked.cone())
     mean, moment = (np.tensordot(n[0] / n.sum(), one, axes=1) for one in parts)
     c, q = moment - np.outer(mean, mean), len(mean)
@@ -118,16 +119,14 @@ def steady(releases: Sequence[Release], columns: Sequence[Number | Factor]) -> t
         pivots.append(left[one, one])
         left = _without(left, one, noise)
     if min(pivots) > np.sqrt(noise):
-        return as_asked
+        return asked.columns
     ordered: list[int] = []
     for _ in given:
         others = [one for one in range(first, q) if one not in ordered]
         ordered.append(max(others, key=lambda one: float(c[one, one])))
         c = _without(c, ordered[-1], noise)
-    return (
-        *(place for place in as_asked if place not in given),
-        *(given[one - first] for one in ordered),
-    )
+    factors = asked.columns[: -len(given)]
+    return (*factors, *(given[one - first] for one in ordered))
 
 
 def _without(c: FloatArray, one: int, noise: float) -> FloatArray:

@@ -49,6 +49,17 @@ class Data:
         most = None if self.most is None else self.most[groups]
         return replace(self, y=self.y[groups], scale=self.scale[groups], most=most)
 
+    @staticmethod
+    def join(pieces: "Sequence[Data]") -> "Data":
+        """Of all their groups, which are alike."""
+        most = [one.most for one in pieces if one.most is not None]
+        return replace(
+            pieces[0],
+            y=np.concatenate([one.y for one in pieces]),
+            scale=np.concatenate([one.scale for one in pieces]),
+            most=np.concatenate(most) if most else None,
+        )
+
     @property
     def variance(self) -> FloatArray:
         """Of the noise on each statistic, and on the count."""
@@ -117,18 +128,24 @@ class Target:
     own.
     """
 
-    def __init__(self, cone: Cone, model: Model, data: Data) -> None:
+    def __init__(
+        self, cone: Cone, model: Model, data: Data, lean: FloatArray | None = None
+    ) -> None:
+        """`lean` is L of the cone's coordinates, (groups, parts, K, K), where it is known."""
         self.cone, self.model, self.data = cone, model, data
         self.unknown = data.count_shapes is not None
         self.parts = data.y.shape[1]
         self.each = cone.dimension + self.unknown
         self.dimension = self.parts * self.each + model.own
         self._few = 1 / self._guess()
-        self._lean = self._leaning()
+        q = cone.numbers
+        known = self._leaning() if lean is None else lean
+        self._lean = known.reshape(-1, q, q)
 
     def take(self, groups: IntArray) -> "Target":
         """Of some of the groups."""
-        return Target(self.cone, self.model, self.data.take(groups))
+        lean = self._lean.reshape(*self.data.y.shape[:2], *self._lean.shape[1:])
+        return Target(self.cone, self.model, self.data.take(groups), lean[groups])
 
     def _guess(self) -> FloatArray:
         """About N, and possible, (groups, parts)."""
