@@ -108,7 +108,7 @@ def steady(
     noise = float(np.sqrt(np.median(data.variance[0].sum(axis=0)))) / float(n.sum())
     if noise > SHARP:
         return asked.columns
-    parts = data.moments(n, asked.cone())
+    parts = (np.clip(one, -1, 1) for one in data.moments(n, asked.cone()))  # absurd ones too
     mean, moment = (np.tensordot(n[0] / n.sum(), one, axes=1) for one in parts)
     c, q = moment - np.outer(mean, mean), len(mean)
     first = q - len(given)
