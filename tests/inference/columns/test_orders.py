@@ -56,7 +56,9 @@ def test_a_groups_statistics_are_in_its_own_order(rng) -> None:
     np.testing.assert_array_equal(moment[1], moment[0][np.ix_(place, place)])
 
 
-@pytest.mark.parametrize("sd", [1.0, {"a": 0.5, "b": 2.0}])
+@pytest.mark.parametrize(
+    "sd", [1.0, pytest.param({"a": 0.5, "b": 2.0}, marks=pytest.mark.thorough)]
+)
 def test_groups_of_unlike_orders_have_their_own_coefficients(sd, rng) -> None:
     """Chains are worth 400 draws or more: quartiles, whose error is then at most a twelfth of the
     range between them, differ by 0.6 of it in one pair of 10^6. Tails are heavy where a column may
