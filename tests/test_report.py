@@ -1,6 +1,7 @@
 """Pages for readers: what they say, in which units; self-contained, and safe against names."""
 
 import json
+import re
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from scipy import stats
 import noisewise
 from noisewise import Bounds, families, noise, priors
 from noisewise.cli.main import run
+from noisewise.errors import UnsupportedCombination
 from noisewise.report.axes import plain, readable
 from noisewise.report.context import Context
 from noisewise.report.page import Page
@@ -172,6 +174,11 @@ def test_several_columns_regression_and_table(folder: Path) -> None:
     assert f"With wait 10 minutes higher, bp is {abs(slope):.4g} mmHg {side} on average" in said
     assert "With sex m instead of f" in said
     assert "one person's, 90 % between" in said
+    words = "report m.json --outcome bp --on wait sex --unit mmHg --out b.html"
+    assert run(words.split()) == 0
+    said = check_page((folder / "b.html").read_text())
+    assert "mmHg higher on average" in said or "mmHg lower on average" in said
+    assert "With wait 10 higher" in said
     table = "release r.csv --table sex:f,m wait:0:10:60 --rho 1 --no-ledger --out t.json"
     assert run(table.split()) == 0
     assert run(["report", "t.json", "--out", "t.html"]) == 0
@@ -281,12 +288,31 @@ def test_units_in_words() -> None:
     units = Units.of(["bp=mmHg", "age=years"])
     assert units.quantity("mean[bp]", None, "moments") == "mmHg"
     assert units.quantity("correlation", None, "moments") == ""
+    assert Units.of(["bp=mm Hg age=years"]).named == {"bp": "mm Hg", "age": "years"}
+    assert Units.of(["mmHg", "age=years"], "bp") == Units("", {"bp": "mmHg", "age": "years"})
     minutes = Units.of(["minutes"])
     assert minutes.quantity("mean", "wait", "exponential") == "minutes"
     assert minutes.quantity("rate", "wait", "exponential") == "per minute"
     assert figure_text(1234567.0) == "1\N{NARROW NO-BREAK SPACE}235\N{NARROW NO-BREAK SPACE}000"
     assert figure_text(-0.0000123456) == "\N{MINUS SIGN}0.00001235"
     assert plain("$3$") == r"\$3\$"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["mmHg"], "--unit mmHg: of which column? Say it of each, such as bp=mmHg."),
+        (["bq=mmHg"], "'bq', which is no column of the release; it has: bp, age, sex."),
+    ],
+)
+def test_units_of_no_column_are_refused(words, said) -> None:
+    unit = Bounds(0, 200, outside="clamp")
+    family = families.Moments({"bp": unit, "age": unit, "sex": ["f", "m"]})
+    made = noisewise.observe(
+        family=family, n=9, statistic=[1.0] * family.dimension, noise=noise.Laplace(1.0)
+    )
+    with pytest.raises(UnsupportedCombination, match=re.escape(said)):
+        Units.asked(words, made)
 
 
 def test_a_page_escapes_everything() -> None:

@@ -91,7 +91,7 @@ def report(
     folder = len(releases) == 1 and (releases[0].is_dir() or releases[0].suffix == ".jsonl")
     found = load_many(releases[0]) if folder else [load(path) for path in releases]
     command = shlex.join(["noisewise", *sys.argv[1:]])
-    context = Context(title, Units.of(unit or []), command)
+    context = Context(title, Units.asked(unit or [], found[0], outcome), command)
     if pool:
         if outcome is not None:
             raise typer.BadParameter("--pool is of one column; leave --outcome out.")

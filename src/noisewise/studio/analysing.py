@@ -21,7 +21,7 @@ def posterior(arguments: Told, progress: Progress, ask: Ask) -> Told:
     form = PosteriorForm.of(arguments)
     form.check(here())
     found = [load(form.release)]
-    context = Context(units=Units.of([form.unit] if form.unit else []))
+    context = Context(units=Units.asked([form.unit], found[0], form.outcome or None))
     if form.outcome:
         from noisewise.inference.regress import regress, regression_prior
         from noisewise.report.regression_page import regression_page
