@@ -2,6 +2,8 @@
 same choice wherever the records lie.
 """
 
+import struct
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +18,13 @@ import pytest
 from noisewise import Bounds, families
 from noisewise.curator import persons
 from noisewise.curator.database import connect
-from noisewise.curator.persons import evenly_spaced, in_crowded_seats
+from noisewise.curator.persons import evenly_spaced, firsts, in_crowded_seats
 from noisewise.curator.publish import prepare
 from noisewise.curator.settings import Settings
-from noisewise.curator.values import key_of_text, person_of_text
+from noisewise.curator.values import digest_of_person, person_of_text
 from noisewise.errors import RecordsError
 
 NAN = float("nan")
-NAMES = [
-    *("7", "7.0", " 7", "+7", "007", "7e0", "-0", "0", "inf", "Infinity", "nan", "NaN", "1_000"),
-    *("true", "TRUE", " True", "false", "True.", "t", "f", "", " ", "\t7", "7\n", "é", "Å", "ñ"),
-    *("Ivan", "Nora", "Tom", "Fred", "anna", "Zoë", "a7", "7a", "3f2a-11", "[x]", "_", "0x10"),
-    *("1e", ".5", "0.5", "5.", "patient 00012", "\u00a0true", "number 7.0", "text a", "\u00a07"),
-]
 
 
 def counted(records: Any, most: int, **more: Any) -> list[tuple[int, list[int]]]:
@@ -44,8 +40,8 @@ def test_every_m_kth_record_is_kept_from_any_start(most: int) -> None:
     for m in range(1, 25):
         chances = np.zeros(m, dtype=int)
         for start in range(m):
-            person = np.full(m, start + m * 10**15)
-            kept = evenly_spaced(person, most)
+            digests = np.full(m, start + m * 10**15, dtype=np.uint64)
+            kept = evenly_spaced(np.array([0]), digests, most)
             places = np.arange(m) + start
             wanted = (places + 1) * most // m > places * most // m if m > most else kept | True
             assert kept.tolist() == wanted.tolist()
@@ -57,12 +53,23 @@ def test_every_m_kth_record_is_kept_from_any_start(most: int) -> None:
 def test_persons_that_lie_together_have_no_say_in_each_others_choice(
     rng: np.random.Generator,
 ) -> None:
-    numbers = np.sort(rng.choice(2**62, 200, replace=False))
+    numbers = np.sort(rng.choice(2**62, 200, replace=False)).astype(np.uint64)
     sizes = rng.integers(1, 30, 200)
-    together = evenly_spaced(np.repeat(numbers, sizes), 4)
-    alone = [evenly_spaced(np.full(m, one), 4) for one, m in zip(numbers, sizes, strict=True)]
+    begin = np.cumsum(sizes) - sizes
+    together = evenly_spaced(begin, np.repeat(numbers, sizes), 4)
+    alone = [
+        evenly_spaced(np.array([0]), np.full(m, one), 4)
+        for one, m in zip(numbers, sizes, strict=True)
+    ]
     assert together.tolist() == np.concatenate(alone).tolist()
-    assert evenly_spaced(np.empty(0, dtype=np.int64), 4).tolist() == []
+
+
+def test_persons_of_one_digest_begin_where_their_names_do() -> None:
+    digests = np.array([3, 5, 5, 5, 5, 9], dtype=np.uint64)
+    row = np.array([10, 20, 30, 40, 50, 60])
+    assert firsts(row, digests, {}).tolist() == [0, 1, 5]
+    shared = {20: "a", 30: "a", 40: "b", 50: "b"}
+    assert firsts(row, digests, shared).tolist() == [0, 1, 3, 5]
 
 
 def test_nobody_with_too_many_is_overlooked(rng: np.random.Generator) -> None:
@@ -139,19 +146,160 @@ def test_missing_values_of_either_kind_lead_to_the_same_choice(
             assert counted(form, 4, **more) == wanted
 
 
-def test_two_texts_are_one_person_if_they_are_one_label() -> None:
+ONE_PERSON = [
+    ["7", "7.0", " 7", "+7", "007", "\t7", "7\n", "7.", "007.00"],
+    ["0", "-0", "false", "-0.0", ".0", "00", " FALSE"],
+    ["1", "true", "TRUE", " True", "\u00a0true", "1.000"],
+    [".5", "0.5", "0.50", "+0.5000"],
+    ["-7.1", "-007.10"],
+    ["57673881359427211492", "+057673881359427211492.000"],
+]
+BY_THEMSELVES = [
+    *("7e0", "1e5", "10e4", "100000", "1e999", "2e999", "inf", "Infinity", "1_000", "0x10", "1e"),
+    *("9007199254740992", "9007199254740993", "57673881359427211493", "9223372036854775808"),
+    *("True.", "t", "f", "", " ", ".", "-", "+", "é", "Å", "Ivan", "Nora", "anna", "7a", "a7"),
+    *("3f2a-11", "[x]", "_", "patient 00012", "\u00a07", "--5", "+-5", "1.2.3"),
+]
+NOBODY = ["nan", "NaN", " nan", "-nan", None]
+
+
+def persons_of(texts: list[str | None]) -> list[tuple[str | None, int | None]]:
+    """The person of each text, and the digest."""
     with connect() as connection:
-        labels, digests = connection.execute(
-            f"SELECT list({key_of_text('name')}), list({person_of_text('name')}) "
-            "FROM (SELECT unnest(?::VARCHAR[]) AS name)",
-            [[*NAMES, None]],
-        ).fetchall()[0]
-    for label, person in zip(labels, digests, strict=True):
-        assert (label is None) == (person is None)
-        assert person is None or 0 <= person < 2**63
-    for j, one in enumerate(labels):
-        for k, other in enumerate(labels[:j]):
-            assert (one == other) == (digests[j] == digests[k])
+        return connection.execute(
+            f"SELECT person, {digest_of_person('person', 'VARCHAR')} FROM (SELECT "
+            f"{person_of_text('name')} AS person FROM (SELECT unnest(?::VARCHAR[]) AS name))",
+            [texts],
+        ).fetchall()
+
+
+def test_a_person_is_a_number_to_its_last_digit_or_a_text() -> None:
+    found = [{person for person, _ in persons_of(list(texts))} for texts in ONE_PERSON]
+    assert [len(one) for one in found] == [1] * len(ONE_PERSON)
+    alone = [person for person, _ in persons_of(list(BY_THEMSELVES))]
+    assert alone == BY_THEMSELVES
+    every = [*(one for persons in found for one in persons), *alone]
+    assert len(set(every)) == len(every)
+    assert {person for person, _ in persons_of(NOBODY)} == {None}
+    # what is given is given again, as after a cluster has brought a person's records together
+    assert [person for person, _ in persons_of(every)] == every
+
+
+@pytest.mark.parametrize("numbers", [[0, 1, -1, 7, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]])
+def test_a_whole_number_is_the_person_that_its_text_is(numbers: list[int]) -> None:
+    with connect() as connection:
+        digests = connection.execute(
+            f"SELECT list({digest_of_person('number', 'BIGINT')}) "
+            "FROM (SELECT unnest(?::BIGINT[]) AS number)",
+            [numbers],
+        ).fetchall()[0][0]
+    texts = [str(number) for number in numbers]
+    assert persons_of(texts) == list(zip(texts, digests, strict=True))
+    assert len(set(digests)) == len(digests)
+
+
+LARGE = [2**53, 2**53 + 1, 2**53 + 2, 1750000000000000001, 1750000000000000002, 7]
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_long_numbers_are_not_rounded_in_any_form(most: int, tmp_path: Path) -> None:
+    who = np.repeat(LARGE, 3)
+    frame = pd.DataFrame({"who": who, "x": np.arange(len(who), dtype=float)})
+    wanted = counted(frame, most)
+    assert wanted[0][0] == most * len(LARGE)
+    table = pa.Table.from_pandas(frame)
+    decimal = table.set_column(0, "who", table["who"].cast(pa.decimal128(25, 2)))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    pq.write_table(table, tmp_path / "t.parquet")
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    pq.write_table(table.slice(0, 7), folder / "a.parquet")
+    pq.write_table(decimal.slice(7, 5), folder / "b.parquet")
+    text = table.set_column(0, "who", table["who"].cast(pa.string()))
+    pq.write_table(text.slice(12), folder / "c.parquet")
+    polars_frame = pl.from_arrow(table)
+    forms = [
+        *(tmp_path / "t.csv", tmp_path / "t.parquet", folder, table, decimal, text, polars_frame),
+        polars_frame.with_columns(pl.col("who").cast(pl.Int128)),
+        *(duckdb.from_arrow(one) for one in (table, decimal, text)),
+        duckdb.from_arrow(table).project("who::HUGEINT AS who, x"),
+        frame.assign(who=frame["who"].astype(object)),
+        frame.assign(who=frame["who"].astype("uint64")),
+        frame.assign(who=frame["who"].astype("Int64")),
+        frame.assign(who=frame["who"].astype(str)),
+        frame.assign(who=[Decimal(int(one)) for one in who]),
+    ]
+    for form in forms:
+        assert counted(form, most) == wanted
+    nullable = pd.concat([frame, pd.DataFrame({"who": [None], "x": [50.0]})])
+    assert counted(nullable.assign(who=nullable["who"].astype("Int64")), most) == wanted
+
+
+@pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
+@pytest.mark.parametrize("pair", [("8", "7.6"), ("10", "1e1"), (2**53, 2**53 + 1)])
+def test_persons_of_one_digest_are_two(pair: tuple[Any, Any], relation: str) -> None:
+    """A digest rounds 7.6 to 8, and a float the last. Each keeps what is theirs."""
+    for sizes in ((1, 1), (5, 1), (1, 5), (4, 9)):
+        who = [name for name, size in zip(pair, sizes, strict=True) for _ in range(size)]
+        x = [0.0] * sizes[0] + [1.0] * sizes[1]
+        frame = pd.DataFrame({"who": who, "x": x})
+        more = {"family": families.Bernoulli(), "bounds": None, "neighbours": relation}
+        ((n, sums),) = counted(frame, 2, **more)
+        kept = [min(size, 2) for size in sizes]
+        assert (n, sums[-1]) == (sum(kept), kept[1])
+
+
+MIX = 0xD6E8FEB86659FD93
+
+
+def _turned(x: int) -> int:
+    return x ^ (x >> 32)
+
+
+def _tied() -> list[tuple[float, float]]:
+    """Two records of two columns of which DuckDB's hash is the same: it can be turned back."""
+    every, back = (1 << 64) - 1, pow(MIX, -1, 1 << 64)
+
+    def bits(value: float) -> int:
+        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+
+    def mixed(x: int, by: int) -> int:
+        return _turned(_turned(_turned(x) * by & every) * by & every)
+
+    def first(value: float) -> int:
+        return _turned(mixed(bits(value), MIX)) * MIX & every
+
+    wanted = first(0.25) ^ mixed(bits(-1.0), MIX)
+    for j in range(10_000):
+        x = 3.0 + j / 16384
+        (y,) = struct.unpack("<d", struct.pack("<Q", mixed(wanted ^ first(x), back)))
+        if 1 < y < np.inf:
+            return [(0.25, -1.0), (x, y)]
+    raise AssertionError
+
+
+def test_records_of_one_digest_are_kept_whatever_the_order_and_whoever_else_is_there() -> None:
+    records = _tied()
+    with connect() as connection:
+        both = f"(VALUES {records[0]}, {records[1]}) t(x, y)"
+        digests = connection.execute(f"SELECT hash(x::DOUBLE, y::DOUBLE) FROM {both}")
+        assert len({digest for (digest,) in digests.fetchall()}) == 1
+    clamp = {
+        name: Bounds(*bounds, outside="clamp") for name, bounds in (("x", (0, 4)), ("y", (-1, 1)))
+    }
+    more = {"column": None, "family": families.Moments(clamp), "bounds": None}
+
+    def sums(rows: list[tuple[str, float, float]]) -> np.ndarray:
+        frame = pd.DataFrame(rows, columns=["who", "x", "y"])
+        return np.array(counted(frame, 1, **more)[0][1])
+
+    for persons_ in (1, 60):
+        own = [(f"p{j}", *record) for j in range(persons_) for record in records]
+        wanted = sums(own)
+        np.testing.assert_array_equal(sums(own[::-1]), wanted)
+        for many in (1, 30, 300):
+            other = [("q", j / many, 0.5) for j in range(many)]
+            np.testing.assert_array_equal(sums(other + own) - sums(other), wanted)
 
 
 def test_persons_under_one_name_after_all_are_one(tmp_path: Path) -> None:
@@ -159,7 +307,7 @@ def test_persons_under_one_name_after_all_are_one(tmp_path: Path) -> None:
     frame = pd.DataFrame({"who": who, "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})
     frame.to_csv(tmp_path / "t.csv", index=False)
     wanted = counted(frame, 1)
-    assert wanted[0][0] == 3
+    assert wanted[0][0] == 3  # true is 1
     assert counted(tmp_path / "t.csv", 1) == wanted
     assert counted(frame.assign(who=[7, 7.0, "7", True, True, "x"]), 1) == wanted
 

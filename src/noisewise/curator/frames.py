@@ -15,11 +15,11 @@ from noisewise.curator.schema import (
     wrong_types,
 )
 from noisewise.curator.shield import UNREADABLE, shielded
-from noisewise.curator.values import NUMBERS, TEXT
+from noisewise.curator.values import NUMBERS, TEXT, person_of
 from noisewise.errors import RecordsError
 
-UNKNOWN_TO_DUCKDB = ("Float16", "Int128", "UInt128")
-"""Types of polars that are made floats, because DuckDB cannot read them from Arrow."""
+UNKNOWN_TO_DUCKDB = {"Float16": float, "Int128": str, "UInt128": str}
+"""Types of polars that DuckDB cannot read from Arrow, and what they are made instead."""
 
 
 def open_polars(records: Any, columns: Columns) -> Source:
@@ -29,8 +29,9 @@ def open_polars(records: Any, columns: Columns) -> Source:
 
     def collect() -> Any:
         chosen = list(dict.fromkeys(column for column, _ in columns.values()))
-        unknown = [name for name in chosen if str(schema[name]) in UNKNOWN_TO_DUCKDB]
-        return records.lazy().select(chosen).cast(dict.fromkeys(unknown, float)).collect()
+        kinds = {name: UNKNOWN_TO_DUCKDB.get(str(schema[name])) for name in chosen}
+        unknown = {name: kind for name, kind in kinds.items() if kind is not None}
+        return records.lazy().select(chosen).cast(unknown).collect()
 
     frame = shielded(collect)
     return typed(lambda connection: connection.from_arrow(frame), columns, wrong_types(columns))
@@ -77,7 +78,7 @@ def open_relation(records: duckdb.DuckDBPyRelation, columns: Columns) -> Source:
     )
     check_columns(names, columns)
     plain = []
-    for ours, (column, _) in columns.items():
+    for ours, (column, wanted) in columns.items():
         if [name.casefold() for name in names].count(column.casefold()) > 1:
             raise RecordsError(
                 f"another column's name differs from {column!r} only in case: one to DuckDB. "
@@ -86,13 +87,12 @@ def open_relation(records: duckdb.DuckDBPyRelation, columns: Columns) -> Source:
         kind, name = shielded(lambda column=column: kind_of(records, column)), quoted(column)  # type: ignore[misc]
         if kind not in (*TEXT, *NUMBERS, "BOOLEAN"):
             raise RecordsError(wrong_type(column))
-        value = (
-            f"CAST({name} AS VARCHAR)"
-            if kind in TEXT
-            else f"TRY_CAST({name} AS DOUBLE)"
-            if kind in NUMBERS
-            else name
-        )
+        if wanted == "person":
+            value = person_of(name, kind)
+        elif kind in TEXT:
+            value = f"CAST({name} AS VARCHAR)"
+        else:
+            value = f"TRY_CAST({name} AS DOUBLE)" if kind in NUMBERS else name
         plain.append(f"{value} AS {ours}")
     stream = _Stream(shielded(lambda: records.project(", ".join(plain))))
     ours_alone: Columns = {ours: (ours, wanted) for ours, (_, wanted) in columns.items()}

@@ -9,7 +9,10 @@ import numpy as np
 from noisewise.curator.reading import Columns
 from noisewise.curator.schema import Source, check_columns
 from noisewise.curator.shield import shielded
-from noisewise.curator.values import Form, of_number, of_text
+from noisewise.curator.values import Form, of_number, of_text, person_of
+
+EXACT = {"i": "BIGINT", "u": "UBIGINT"}
+"""Whole numbers by the kind of their dtype, to DuckDB."""
 
 
 def open_pandas(records: Any, columns: Columns) -> Source:
@@ -20,7 +23,10 @@ def open_pandas(records: Any, columns: Columns) -> Source:
 
     def values(column: str, wanted: Form) -> tuple[Any, Any]:
         series = records[column]
-        if getattr(series.dtype, "kind", "O") in ("biuf" if wanted == "number" else "iuf"):
+        kind = getattr(series.dtype, "kind", "O")
+        if wanted == "person" and kind in "iu" and not series.hasnans:
+            return series.to_numpy(dtype=f"{kind}8"), None
+        if kind in {"number": "biuf", "text": "iuf", "person": "f", "key": ""}[wanted]:
             return series.to_numpy(dtype="float64", na_value=np.nan), None
         pairs = [_value(item, wanted) for item in series.to_numpy(dtype=object)]
         # filled one by one: NumPy and pandas would guess a type
@@ -35,6 +41,10 @@ def open_pandas(records: Any, columns: Columns) -> Source:
         parts[f"{ours}_number"] = numbers_of
         if texts is not None:
             parts[f"{ours}_text"] = texts
+        if numbers_of.dtype.kind in EXACT:  # persons, to the last digit
+            whose = person_of(f"{ours}_number", EXACT[numbers_of.dtype.kind])
+            chosen.append(f"{whose} AS {ours}")
+            continue
         number = f"CASE WHEN NOT isnan({ours}_number) THEN {ours}_number END"
         text = "NULL::VARCHAR" if texts is None else f"CAST({ours}_text AS VARCHAR)"
         meant = [of_text(text, wanted)]
@@ -62,6 +72,8 @@ def _number_or_text(item: Any, wanted: Form) -> tuple[float, str | None]:
         text = str.__str__(item)  # of a subclass too, without running its code
         text.encode()  # fails for a lone surrogate, which no CSV or Parquet file can hold
         return np.nan, text
+    if wanted == "person" and isinstance(item, (numbers.Integral, Decimal, np.bool_)):
+        return np.nan, f"{item:f}" if isinstance(item, Decimal) else str(int(item))
     if isinstance(item, (bool, np.bool_)):
         return (np.nan, str(bool(item)).lower()) if wanted != "number" else (float(item), None)
     # one complex record makes complex numbers of a whole column

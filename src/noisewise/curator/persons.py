@@ -1,12 +1,13 @@
 """So many records of each person at most, chosen by what that person's own records say.
 
-The records of a person with too many are put in order by a digest of all that is read of them, and
-every m/k-th is kept, from a start that the person's name decides: each with the same chance, the
-same wherever the records lie, and no other person's records have a say. Records that are alike in
-all that is read are alike in what they contribute, so it does not matter which of them comes first.
+The records of a person with too many are put in order, and every m/k-th is kept, from a start that
+the person's name decides: each with the same chance, the same wherever the records lie, and no
+other person's records have a say. The order is that of a digest of all that is read of a record,
+and of what is read itself where two have one digest. Records that are alike in all that is read are
+alike in what they contribute, so it does not matter which of them comes first.
 
-A person is a digest of their name. Should two persons have the same, they are one: both together
-keep so many records, and the guarantee holds for each of them.
+Persons are told apart by a digest of their name first, and by the name itself where two have one
+digest: nobody can choose records or a name that make another's records be kept or not.
 """
 
 from typing import Any, TypeAlias
@@ -19,12 +20,17 @@ from noisewise.curator.database import connect
 from noisewise.curator.reading import Persons
 from noisewise.curator.records import open_columns
 from noisewise.curator.schema import kind_of, quoted
+from noisewise.curator.values import digest_of_person
 
 Bools: TypeAlias = NDArray[np.bool_]
 """Something that is true or false of each record."""
-FAILED = -1
-"""In place of a person, where a part of a cluster's records could not be read: nobody is below
-0.
+Integers: TypeAlias = NDArray[np.int64]
+"""Places of records."""
+Digests: TypeAlias = NDArray[np.uint64]
+"""Of the person whose each record is."""
+FAILED = "+0"
+"""In place of a person, where a part of a cluster's records could not be read: whoever is zero is
+"0".
 """
 SEATS = 23
 """So many bits of a person's digest at most, the first, are a seat: the table of all seats, 8 MB,
@@ -43,38 +49,44 @@ def bounded(
     same.
     """
     names = [name for name in records.columns if name != "person"]
-    columns, digest = ", ".join(map(quoted, names)), _digest(records, names)
+    columns, alike = ", ".join(map(quoted, names)), ", ".join(_alike(records, names))
+    digest = digest_of_person("person", kind_of(records, "person"))
     known = "SELECT * FROM records WHERE person IS NOT NULL"
     records.query("records", f"CREATE TEMP TABLE held AS {known}")
-    heads = connection.sql("SELECT (person >> 31)::UINTEGER AS head FROM held").fetchnumpy()["head"]
-    crowded = in_crowded_seats(heads, persons.most)
-    connection.register("crowd", {"row": np.flatnonzero(crowded)})
-    found = connection.sql(
-        "SELECT held.rowid AS row, person FROM held SEMI JOIN crowd ON held.rowid = crowd.row "
-        f"ORDER BY person, {digest}"
-    ).fetchnumpy()
-    row, person = found["row"], found["person"]
-    # each where its head was: then nobody else has a head that is crowded
-    if len(row) != crowded.sum() or not np.array_equal(heads[row], person >> 31):
-        raise ValueError("rows are not where they were")
-    dropped = row[~evenly_spaced(person, persons.most)]
-    if not len(dropped):
+    heads = connection.sql(f"SELECT ({digest} >> 32)::UINTEGER AS head FROM held").fetchnumpy()
+    crowded = in_crowded_seats(heads["head"], persons.most)
+    if not crowded.any():
         return connection.sql(f"SELECT {columns} FROM held")
+    connection.register("places", {"row": np.flatnonzero(crowded)})
+    connection.execute(
+        f"""CREATE TEMP TABLE crowd AS SELECT held.rowid AS place, {digest} AS digest, held.*
+        FROM held SEMI JOIN places ON held.rowid = places.row"""
+    )
+    found = connection.sql(
+        f"SELECT place, digest FROM crowd ORDER BY digest, person, hash({alike}), {alike}"
+    ).fetchnumpy()
+    row, digests = found["place"], found["digest"]
+    # each where its head was: then nobody else has a head that is crowded
+    if len(row) != crowded.sum() or not np.array_equal(heads["head"][row], digests >> 32):
+        raise ValueError("rows are not where they were")
+    shared = connection.sql(
+        """SELECT place, person FROM crowd WHERE digest IN (
+            SELECT digest FROM crowd GROUP BY digest HAVING min(person) <> max(person))"""
+    ).fetchall()
+    first = firsts(row, digests, dict(shared))
+    dropped = row[~evenly_spaced(first, digests, persons.most)]
     connection.register("dropped", {"row": dropped})
     return connection.sql(
         f"SELECT {columns} FROM held ANTI JOIN dropped ON held.rowid = dropped.row"
     )
 
 
-def _digest(records: duckdb.DuckDBPyRelation, names: list[str]) -> str:
-    """Of all that is read of a record; what means the same has the same: NaN is missing, as NULL
-    is.
-    """
-    alike = [
+def _alike(records: duckdb.DuckDBPyRelation, names: list[str]) -> list[str]:
+    """All that is read of a record; what means the same is the same: NaN is missing, as NULL is."""
+    return [
         f"CASE WHEN NOT isnan({name}) THEN {name} END" if kind == "DOUBLE" else name
         for name, kind in ((quoted(name), kind_of(records, name)) for name in names)
     ]
-    return f"hash({', '.join(alike)})"
 
 
 def in_crowded_seats(heads: NDArray[np.uint32], most: int) -> Bools:
@@ -101,15 +113,25 @@ def in_crowded_seats(heads: NDArray[np.uint32], most: int) -> Bools:
     return crowded
 
 
-def evenly_spaced(person: NDArray[np.int64], most: int) -> Bools:
-    """Which records are kept, of such as lie together by person: all of a person with at most
-    `most`, and every m/most-th of a person with m.
+def firsts(row: Integers, digests: Digests, shared: dict[int, Any]) -> Integers:
+    """Where each person's records begin, of such as lie in order of digest and person; `shared` are
+    the persons of rows whose digest is that of several.
     """
-    first = np.flatnonzero(np.diff(person, prepend=-1))
-    m = np.diff(first, append=len(person))
+    new = np.diff(digests, prepend=~digests[:1]) != 0
+    if shared:
+        for place in np.flatnonzero(np.isin(row, list(shared))[1:] & ~new[1:]) + 1:
+            new[place] = shared[int(row[place])] != shared[int(row[place - 1])]
+    return np.flatnonzero(new)
+
+
+def evenly_spaced(first: Integers, digests: Digests, most: int) -> Bools:
+    """Which records are kept, of persons that begin at `first` and have these digests: all of a
+    person with at most `most`, and every m/most-th of a person with m.
+    """
+    m = np.diff(first, append=len(digests))
     kept = np.repeat(m <= most, m)
     first, m = first[m > most], m[m > most]
-    start = person[first] % m
+    start = (digests[first] % m.astype(np.uint64)).astype(np.int64)
     # those at which place + start passes a multiple of m/most: so many in any m places
     turns = (start * most // m)[:, None] + np.arange(1, most + 1)
     places = -(-turns * m[:, None] // most) - 1 - start[:, None]

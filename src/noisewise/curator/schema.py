@@ -8,7 +8,7 @@ import duckdb
 from noisewise.curator.database import connect
 from noisewise.curator.reading import Columns
 from noisewise.curator.shield import shielded
-from noisewise.curator.values import NUMBERS, TEXT, of_number, of_text
+from noisewise.curator.values import NUMBERS, TEXT, of_number, of_text, person_of
 from noisewise.errors import RecordsError
 
 Source: TypeAlias = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
@@ -42,7 +42,9 @@ def typed(read: Source, columns: Columns, fault: str) -> Source:
     values = []
     for ours, (column, wanted) in columns.items():
         kind, name = kinds[column], quoted(column)
-        if kind in TEXT:
+        if wanted == "person" and kind in ("BOOLEAN", *TEXT, *NUMBERS):
+            value = person_of(name, kind)
+        elif kind in TEXT:
             text = f"CAST({name} AS VARCHAR)"
             value = of_text(text, wanted)
         elif kind == "BOOLEAN" and wanted != "number":

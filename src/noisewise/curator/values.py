@@ -9,17 +9,17 @@ from typing import Literal
 
 Form = Literal["number", "text", "person", "key"]
 """A value is read as a number, as the key of a label, as whose a record is (see `person_of_text`),
-or as the text of the latter.
+or as the latter's text, which is taken as it is.
+"""
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
+"""DuckDB's types that hold nothing but what a BIGINT holds."""
+NUMERAL = r"^\s*(?:\+|(-))?0*([0-9]*)(?:\.0*|(\.[0-9]*[1-9])0*)?\s*$"
+"""A number without an exponent: its sign, its digits before the point but for leading zeros, and
+the point with those after it but for trailing ones.
 """
 NUMBERS = (
-    "TINYINT",
-    "SMALLINT",
-    "INTEGER",
-    "BIGINT",
+    *INTEGERS,
     "HUGEINT",
-    "UTINYINT",
-    "USMALLINT",
-    "UINTEGER",
     "UBIGINT",
     "UHUGEINT",
     "BIGNUM",
@@ -57,24 +57,46 @@ def key_of_number(number: str) -> str:
 
 
 def person_of_text(text: str) -> str:
-    """Whose a record is, as `person_of_number`: two texts are one person if they are one label."""
-    word, number = f"lower(trim({text}))", f"TRY_CAST({text} AS DOUBLE)"
-    return f"""CASE
-        WHEN {_neither_word_nor_number(text)} THEN {_digest(text)}
-        WHEN {word} IN ('true', 'false') THEN {_digest(word)}
-        WHEN {number} IS NOT NULL THEN {person_of_number(number)}
-        WHEN {text} IS NOT NULL THEN {_digest(text)} END"""
-
-
-def person_of_number(number: str) -> str:
-    """Whose a record is: a whole number from 0 to 2^63 that is the same wherever the records lie;
-    NULL for nobody.
+    """Whose a record is, as text: a number by its value, to the last digit (007, 7.0 and +7 are 7;
+    true is 1), other text by itself, and so one with an exponent, which may be no number (10e4 of a
+    digest); NULL for nobody. What this gives, it gives again.
     """
-    return f"CASE WHEN NOT isnan({number}) THEN {_digest(number)} END"
+    word, digits = f"lower(trim({text}))", f"regexp_replace({text}, '{NUMERAL}', '\\1\\2\\3')"
+    return f"""CASE
+        WHEN {_neither_word_nor_number(text)} THEN {text}
+        WHEN CAST(TRY_CAST({text} AS BIGINT) AS VARCHAR) = {text} THEN {text}
+        WHEN {word} = 'true' THEN '1'
+        WHEN {word} = 'false' THEN '0'
+        WHEN isnan(TRY_CAST({text} AS DOUBLE)) THEN NULL
+        WHEN NOT regexp_matches({text}, '[0-9]') THEN {text}
+        ELSE CASE {digits} WHEN '' THEN '0' WHEN '-' THEN '0' ELSE {digits} END END"""
 
 
-def _digest(value: str) -> str:
-    return f"(hash({value}) >> 1)::BIGINT"
+def person_of(name: str, kind: str) -> str:
+    """Whose a record is, from a column of one of DuckDB's types: a BIGINT, or the text that says
+    the same.
+    """
+    if kind in ("BOOLEAN", *INTEGERS):
+        return f"CAST({name} AS BIGINT)"
+    if kind in ("FLOAT", "DOUBLE"):
+        number = f"TRY_CAST({name} AS DOUBLE)"
+        whole = f"{number} = floor({number}) AND abs({number}) < 1e37"
+        text = f"CAST({number} AS VARCHAR)"
+        return (
+            f"CASE WHEN {whole} THEN CAST(CAST({number} AS HUGEINT) AS VARCHAR) "
+            f"ELSE {person_of_text(text)} END"
+        )
+    return person_of_text(f"CAST({name} AS VARCHAR)")
+
+
+def digest_of_person(person: str, kind: str) -> str:
+    """A number from 0 to 2^64 of a person as above; the same of a BIGINT and of its text."""
+    if kind == "BIGINT":
+        return f"hash({person})"
+    number = f"hash(TRY_CAST({person} AS BIGINT))"
+    return f"""CASE
+        WHEN {_neither_word_nor_number(person)} THEN hash({person})
+        WHEN TRY_CAST({person} AS BIGINT) IS NULL THEN hash({person}) ELSE {number} END"""
 
 
 def _neither_word_nor_number(text: str) -> str:
@@ -89,12 +111,12 @@ def _neither_word_nor_number(text: str) -> str:
 def of_text(text: str, wanted: Form) -> str:
     """What a text means in a form."""
     if wanted == "key":
-        return f"CAST({text} AS BIGINT)"
+        return text
     return {"number": number_of_text, "text": key_of_text, "person": person_of_text}[wanted](text)
 
 
 def of_number(number: str, wanted: Form) -> str:
-    """What a number means in a form; none is a key."""
+    """What a DOUBLE means in a form; none is a key."""
     if wanted == "number":
         return number
-    return person_of_number(number) if wanted == "person" else key_of_number(number)
+    return person_of(number, "DOUBLE") if wanted == "person" else key_of_number(number)
