@@ -82,7 +82,7 @@ ERRORS = {
     "t4": lambda rng, n: rng.standard_t(4, n) / np.sqrt(2),
     "skewed": lambda rng, n: rng.exponential(size=n) - 1,
 }
-TOLD = ("mostly prior", "did not count")
+TOLD = ("mostly prior", "lean on the prior", "did not count")
 """What the certificate says where an interval may not cover."""
 SLOPES, SIGMA = (0.1, 0.3, -0.2), 0.15
 

@@ -327,7 +327,7 @@ def test_a_sigma_that_is_mostly_prior_is_told(rng) -> None:
     for scale, told in ((9.0, True), (0.01, False)):
         release = observe(family=family, n=1000, statistic=sums, noise=noise.Laplace(scale))
         found = noisewise.regress(release, "y", ["a"], draws=1000, seed=1)
-        assert ("sigma and r2 are mostly prior" in found.certificate.sentence) == told
+        assert ("sigma and r2 lean on the prior" in found.certificate.sentence) == told
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.inference.apart import assumption, check_together
 from noisewise.inference.columns import solve
 from noisewise.inference.columns.asked import Asked, alike, steady, strange
-from noisewise.inference.columns.cautions import records_kept, regression_cautions
+from noisewise.inference.columns.cautions import records_kept, regression_cautions, share_kept
 from noisewise.inference.columns.regression import Regression
 from noisewise.inference.columns.target import Data, Target
 from noisewise.inference.methods.base import Unsolved
@@ -289,14 +289,17 @@ def _solved(
     for (asked, group), found in zip(questions, every, strict=True):
         beta, sigma, r2 = found.parameters
         values = _own_units(model, asked, beta, sigma)
-        kept = records_kept(group, found.point.size)
+        size = found.point.size
+        told = regression_cautions(
+            asked, len(sds), float(prior.scale), found, share_kept(group, size)
+        )
         out.append(
             solve.Draws(
                 [*values, r2],
                 REASON,
-                regression_cautions(asked, len(sds), float(prior.scale), found, kept),
+                told,
                 (*ASSUMPTIONS, *assumption(group)),
-                kept,
+                records_kept(group, size),
             )
         )
     return out
