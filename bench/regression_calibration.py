@@ -82,8 +82,10 @@ ERRORS = {
     "t4": lambda rng, n: rng.standard_t(4, n) / np.sqrt(2),
     "skewed": lambda rng, n: rng.exponential(size=n) - 1,
 }
-TOLD = ("mostly prior", "lean on the prior", "did not count")
+TOLD = ("mostly prior", "did not count")
 """What the certificate says where an interval may not cover."""
+TOLD_OF_SIGMA = (*TOLD, "lean on the prior")
+"""The same of sigma."""
 SLOPES, SIGMA = (0.1, 0.3, -0.2), 0.15
 
 
@@ -142,7 +144,8 @@ def shape_chunk(shaped, trials, rng):
     slope = "a[1]" if shaped.shape == "rare" else "a"
     truths = dict(zip(("intercept", slope, "b", "sigma"), (*SLOPES, SIGMA), strict=True))
     out = {name: [one.cdf(name, value) for one in found] for name, value in truths.items()}
-    out["told"] = [float(any(said in one.certificate.sentence for said in TOLD)) for one in found]
+    for key, sayings in (("told", TOLD), ("told of sigma", TOLD_OF_SIGMA)):
+        out[key] = [float(any(say in one.certificate.sentence for say in sayings)) for one in found]
     return out
 
 
@@ -222,10 +225,10 @@ def judge(found):
 def judge_shapes(found):
     failed = 0
     for name, own in found.items():
-        told = own["told"].astype(bool)
         for key, u in own.items():
-            if key == "told":
+            if key.startswith("told"):
                 continue
+            told = own["told of sigma" if key == "sigma" else "told"].astype(bool)
             covered = (u > 0.05) & (u < 0.95)
             silent = covered[~told]
             error = np.sqrt(0.09 / max(silent.size, 1))
