@@ -84,7 +84,7 @@ ERRORS = {
 }
 TOLD = ("mostly prior", "did not count")
 """What the certificate says where an interval may not cover."""
-TOLD_OF_SIGMA = (*TOLD, "lean on the prior")
+TOLD_OF_SIGMA = (*TOLD, "lean on their prior")
 """The same of sigma."""
 SLOPES, SIGMA = (0.1, 0.3, -0.2), 0.15
 

@@ -210,7 +210,7 @@ def test_bins_agree_with_counts_one_by_one(monkeypatch, rng, k, scale, public) -
     assert np.abs(found[0].quantiles(Q) - found[1].quantiles(Q)) / sd == pytest.approx(0, abs=0.01)
 
 
-@pytest.mark.parametrize("k", [10, 40])
+@pytest.mark.parametrize("k", [10, pytest.param(40, marks=pytest.mark.thorough)])
 def test_convolution_agrees_with_the_chain(monkeypatch, rng, k) -> None:
     """A long chain: means within 5 of its Monte Carlo errors (false alarms below 10^-6 each).
 

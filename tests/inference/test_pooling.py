@@ -152,6 +152,7 @@ def test_normal_groups_against_closed_forms(count: int, rng: np.random.Generator
     assert np.abs(pooled.groups[0].cdf("mean", at) - exact).max() < 0.006
 
 
+@pytest.mark.thorough
 def test_a_second_parameter_is_integrated_out(rng: np.random.Generator) -> None:
     """Under a prior that all but knows the variance the answer is that of a known variance."""
     two, one = [], []

@@ -114,7 +114,9 @@ def test_without_noise_it_is_the_posterior_of_the_records(rng) -> None:
     assert found == pytest.approx(own_sd.tolist(), rel=0.08)
     sigma = 4 * float(weight @ np.sqrt(grid))
     assert posterior.mean("sigma") == pytest.approx(sigma, rel=0.01)
-    assert posterior.certificate.warnings == ()
+    # 400 records with a sigma of 0.125 against a prior at 0.5: half of it moves sigma by half an sd
+    (warning,) = posterior.certificate.warnings
+    assert "sigma and r2 lean on their prior" in warning
 
 
 def test_with_nothing_but_noise_it_is_the_prior_within_the_box(rng) -> None:
@@ -327,7 +329,7 @@ def test_a_sigma_that_is_mostly_prior_is_told(rng) -> None:
     for scale, told in ((9.0, True), (0.01, False)):
         release = observe(family=family, n=1000, statistic=sums, noise=noise.Laplace(scale))
         found = noisewise.regress(release, "y", ["a"], draws=1000, seed=1)
-        assert ("sigma and r2 lean on the prior" in found.certificate.sentence) == told
+        assert ("sigma and r2 lean on their prior" in found.certificate.sentence) == told
 
 
 @pytest.mark.parametrize(
@@ -444,7 +446,7 @@ def test_a_group_of_too_few_records_leaves_the_others_theirs(rng) -> None:
     assert np.isfinite(joint[1].mean("mean")).all()
 
 
-@pytest.mark.parametrize("twin", [False, True])
+@pytest.mark.parametrize("twin", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_columns_that_noise_leaves_vague_mix_in_any_order(twin, rng) -> None:
     """One that hardly varies beside one that goes with it, or its near twin: what is known of both
     is narrow and curved. Against four times the draws.

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from noisewise.study import reproduce
 
@@ -20,6 +21,7 @@ def test_the_plan_is_the_papers() -> None:
     assert any(cell.setting.n == reproduce.ECDF_N for cell in plan.calibrated)
 
 
+@pytest.mark.thorough
 def test_one_figure_of_the_paper_is_redrawn_with_its_verdicts(tmp_path) -> None:
     whole = reproduce.plan(quick=True)
     cells = [

@@ -69,9 +69,9 @@ def regression_cautions(
     beta, sigma = (one.reshape(-1, one.shape[2]) for one in found.parameters[:2])
     if _moved_by_half_the_prior(sigma[:, 0], scale) > LEANS:
         out.append(
-            "the noise hides how much outcomes vary about the line: sigma and r2 lean on the "
-            f"prior, which expects a sigma of about {np.sqrt(scale):.2g} of half the outcome's "
-            "bounds. State a prior with another scale, or a larger epsilon."
+            "sigma and r2 lean on their prior, which expects a sigma of about "
+            f"{np.sqrt(scale):.2g} of half the outcome's bounds. State a prior with another scale; "
+            "more records or a larger epsilon help too."
         )
     r = beta.shape[1] - 1
     centre = beta[:, 0] + (beta[:, 1:] * mean[:, :r]).sum(axis=1)
