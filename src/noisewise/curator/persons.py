@@ -53,11 +53,13 @@ def bounded(
     digest = digest_of_person("person", kind_of(records, "person"))
     known = "SELECT * FROM records WHERE person IS NOT NULL"
     records.query("records", f"CREATE TEMP TABLE held AS {known}")
-    heads = connection.sql(f"SELECT ({digest} >> 32)::UINTEGER AS head FROM held").fetchnumpy()
+    heads = connection.sql(
+        f"SELECT rowid AS place, ({digest} >> 32)::UINTEGER AS head FROM held"
+    ).fetchnumpy()
     crowded = in_crowded_seats(heads["head"], persons.most)
     if not crowded.any():
         return connection.sql(f"SELECT {columns} FROM held")
-    connection.register("places", {"row": np.flatnonzero(crowded)})
+    connection.register("places", {"row": heads["place"][crowded]})
     connection.execute(
         f"""CREATE TEMP TABLE crowd AS SELECT held.rowid AS place, {digest} AS digest, held.*
         FROM held SEMI JOIN places ON held.rowid = places.row"""
@@ -66,9 +68,6 @@ def bounded(
         f"SELECT place, digest FROM crowd ORDER BY digest, person, hash({alike}), {alike}"
     ).fetchnumpy()
     row, digests = found["place"], found["digest"]
-    # each where its head was: then nobody else has a head that is crowded
-    if len(row) != crowded.sum() or not np.array_equal(heads["head"][row], digests >> 32):
-        raise ValueError("rows are not where they were")
     shared = connection.sql(
         """SELECT place, person FROM crowd WHERE digest IN (
             SELECT digest FROM crowd GROUP BY digest HAVING min(person) <> max(person))"""
