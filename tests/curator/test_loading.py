@@ -6,7 +6,7 @@ import copy
 import json
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import pytest
@@ -30,6 +30,7 @@ COSTS: dict[str, dict[str, Any]] = {
     "rho": {"rho": "0.07"},
     "delta": {"epsilon": "0.7", "delta": "1e-5"},
 }
+OUTSIDE: tuple[Literal["redact", "clamp"], ...] = ("redact", "clamp")
 WHOM: dict[str, dict[str, Any]] = {
     "replace": {},
     "people": {"records_per_person": 3},
@@ -53,7 +54,7 @@ WHOM: dict[str, dict[str, Any]] = {
 
 def made(case: Case, whom: str, cost: str, folder: Path, bounds: Any) -> list[noisewise.Release]:
     """Releases that were charged, written, and read."""
-    book = Ledger(folder / f"{whom}.db")
+    book = Ledger(folder / f"{whom} {cost}.db")
     book.set_limit("d", pure(1000) if cost.endswith("epsilon") else concentrated(1000))
     out = folder / f"{len(list(folder.iterdir()))}.jsonl"
     settings = {"column": "x", "family": case.family, "bounds": bounds} | COSTS[cost] | WHOM[whom]
@@ -66,20 +67,39 @@ def made(case: Case, whom: str, cost: str, folder: Path, bounds: Any) -> list[no
     return releases
 
 
+def kinds_of_bounds(case: Case, whom: str) -> list[Any]:
+    if not case.intervals:
+        return [None]
+    given = [bounds for outside in OUTSIDE for bounds in case.bounds(outside)[:2]]
+    if "by" in WHOM[whom]:
+        return given
+    low, high = case.intervals[0]
+    return given + [
+        PrivateBounds(low, high, epsilon="0.0123", quantiles=(0, 1), outside=outside)
+        for outside in OUTSIDE
+    ]
+
+
+@pytest.mark.parametrize("whom", WHOM)
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_every_kind_is_read_back(case: Case, whom: str, tmp_path: Path) -> None:
+    """With every cost and every kind of bounds; over all families and neighbours, each pair."""
+    every = kinds_of_bounds(case, whom)
+    turn = CASES.index(case) + list(WHOM).index(whom)
+    for j in range(max(len(every), len(COSTS))):
+        cost = list(COSTS)[(j + turn) % len(COSTS)]
+        made(case, whom, cost, tmp_path, every[j % len(every)])
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("whom", WHOM)
 @pytest.mark.parametrize("case", CASES, ids=name)
-def test_every_kind_is_read_back(case: Case, whom: str, cost: str, tmp_path: Path) -> None:
-    for outside in ("redact", "clamp"):
-        for bounds in case.bounds(outside)[:2]:
-            made(case, whom, cost, tmp_path, bounds)
-        if case.intervals and "by" not in WHOM[whom]:
-            wanted = PrivateBounds(
-                *case.intervals[0], epsilon="0.0123", quantiles=(0, 1), outside=outside
-            )  # type: ignore[arg-type]
-            made(case, whom, cost, tmp_path, wanted)
-        if not case.intervals:
-            break
+def test_every_kind_is_read_back_at_every_cost(
+    case: Case, whom: str, cost: str, tmp_path: Path
+) -> None:
+    for bounds in kinds_of_bounds(case, whom):
+        made(case, whom, cost, tmp_path, bounds)
 
 
 @pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)

@@ -5,7 +5,7 @@ from the operating system's randomness. There is no seed.
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from noisewise.errors import UnsupportedCombination
@@ -21,8 +21,6 @@ HEADROOM = 200
 """The room for noise, in scales of it. It goes beyond with probability e^-200: never."""
 ABOVE = 1 + 1e-15
 """More than what a few roundings to the nearest float can take away."""
-BISECTIONS = 40
-"""Halvings of an interval between two rho that settle the six digits of the largest one."""
 
 
 @cache
@@ -114,6 +112,7 @@ def private_argmin(scores: Sequence[int], sensitivity: int, epsilon: Decimal) ->
     return int(noisy_min(smallest_scale(noisy_min, sensitivity, epsilon, start))(list(scores)))
 
 
+@lru_cache(maxsize=256)
 def concentrated_within(epsilon: Decimal, delta: Decimal) -> Cost:
     """The largest rho, to six digits, that OpenDP certifies to imply (epsilon, delta)-privacy.
 
@@ -133,8 +132,7 @@ def concentrated_within(epsilon: Decimal, delta: Decimal) -> Cost:
         raise UnsupportedCombination(
             "epsilon and delta are too small or too large to convert; give --rho instead."
         )
-    for _ in range(BISECTIONS):
-        middle = _six_digits((float(low) + float(high)) / 2)
+    while low < (middle := _six_digits((float(low) + float(high)) / 2)) < high:
         low, high = (middle, high) if certified(middle) else (low, middle)
     return Cost("rho", low)
 
