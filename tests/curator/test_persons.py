@@ -2,7 +2,6 @@
 same choice wherever the records lie.
 """
 
-import struct
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from noisewise import Bounds, families
+from noisewise import Bins, Bounds, families
 from noisewise.curator.database import connect
-from noisewise.curator.persons import evenly_spaced, firsts, in_crowded_seats
+from noisewise.curator.persons import crowded_heads, evenly_spaced
 from noisewise.curator.publish import prepare
 from noisewise.curator.settings import Settings
-from noisewise.curator.values import digest_of_person, person_of_text
+from noisewise.curator.values import number_of_person, person_of_text
 
 NAN = float("nan")
 
@@ -36,48 +35,28 @@ def counted(records: Any, most: int, **more: Any) -> list[tuple[int, list[int]]]
 @pytest.mark.parametrize("most", [1, 2, 5, 9])
 def test_every_m_kth_record_is_kept_from_any_start(most: int) -> None:
     for m in range(1, 25):
-        chances = np.zeros(m, dtype=int)
-        for start in range(m):
-            digests = np.full(m, start + m * 10**15, dtype=np.uint64)
-            kept = evenly_spaced(np.array([0]), digests, most)
+        chances, starts = np.zeros(m, dtype=int), set()
+        for number in range(40 * m):
+            start = _start(number, m)
+            kept = evenly_spaced(np.arange(m) == 0, np.full(m, number), most)
             places = np.arange(m) + start
             wanted = (places + 1) * most // m > places * most // m if m > most else kept | True
             assert kept.tolist() == wanted.tolist()
             assert kept.sum() == min(m, most)
-            chances += kept
+            chances += kept if start not in starts else 0
+            starts.add(start)
+        assert starts == set(range(m))
         assert set(chances) == {min(m, most)}  # each record the same chance, k/m
-
-
-def test_persons_that_lie_together_have_no_say_in_each_others_choice(
-    rng: np.random.Generator,
-) -> None:
-    numbers = np.sort(rng.choice(2**62, 200, replace=False)).astype(np.uint64)
-    sizes = rng.integers(1, 30, 200)
-    begin = np.cumsum(sizes) - sizes
-    together = evenly_spaced(begin, np.repeat(numbers, sizes), 4)
-    alone = [
-        evenly_spaced(np.array([0]), np.full(m, one), 4)
-        for one, m in zip(numbers, sizes, strict=True)
-    ]
-    assert together.tolist() == np.concatenate(alone).tolist()
-
-
-def test_persons_of_one_digest_begin_where_their_names_do() -> None:
-    digests = np.array([3, 5, 5, 5, 5, 9], dtype=np.uint64)
-    row = np.array([10, 20, 30, 40, 50, 60])
-    assert firsts(row, digests, {}).tolist() == [0, 1, 5]
-    shared = {20: "a", 30: "a", 40: "b", 50: "b"}
-    assert firsts(row, digests, shared).tolist() == [0, 1, 3, 5]
 
 
 def test_nobody_with_too_many_is_overlooked(rng: np.random.Generator) -> None:
     heads = rng.choice(rng.integers(0, 2**32, 70_000), 300_000).astype(np.uint32)
-    found = np.unique_inverse(heads).inverse_indices
-    sizes = np.bincount(found)
+    found, sizes = np.unique(heads, return_counts=True)
     for most in (1, 5, 10, 10**6):
-        crowded = in_crowded_seats(heads, most)
-        assert crowded[sizes[found] > most].all()
-        assert crowded.mean() < (sizes[found] > most).mean() + 0.02
+        assert crowded_heads(heads.copy(), most).tolist() == found[sizes > most].tolist()
+    for few in ([], [0], [0, 0], [2**32 - 1] * 3):
+        crowded = crowded_heads(np.array(few, dtype=np.uint32), 1)
+        assert crowded.tolist() == ([few[0]] if len(few) > 1 else [])
 
 
 @pytest.mark.parametrize("most", [1, 3, 5, 10**6])
@@ -162,10 +141,10 @@ NOBODY = ["nan", "NaN", " nan", "-nan", None]
 
 
 def persons_of(texts: list[str | None]) -> list[tuple[str | None, int | None]]:
-    """The person of each text, and the digest."""
+    """The person of each text, and the number."""
     with connect() as connection:
         return connection.execute(
-            f"SELECT person, {digest_of_person('person', 'VARCHAR')} FROM (SELECT "
+            f"SELECT person, {number_of_person('person', 'VARCHAR')} FROM (SELECT "
             f"{person_of_text('name')} AS person FROM (SELECT unnest(?::VARCHAR[]) AS name))",
             [texts],
         ).fetchall()
@@ -186,14 +165,14 @@ def test_a_person_is_a_number_to_its_last_digit_or_a_text() -> None:
 @pytest.mark.parametrize("numbers", [[0, 1, -1, 7, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]])
 def test_a_whole_number_is_the_person_that_its_text_is(numbers: list[int]) -> None:
     with connect() as connection:
-        digests = connection.execute(
-            f"SELECT list({digest_of_person('number', 'BIGINT')}) "
+        found = connection.execute(
+            f"SELECT list({number_of_person('number', 'BIGINT')}) "
             "FROM (SELECT unnest(?::BIGINT[]) AS number)",
             [numbers],
         ).fetchall()[0][0]
     texts = [str(number) for number in numbers]
-    assert persons_of(texts) == list(zip(texts, digests, strict=True))
-    assert len(set(digests)) == len(digests)
+    assert found == numbers
+    assert persons_of(texts) == list(zip(texts, numbers, strict=True))
 
 
 LARGE = [2**53, 2**53 + 1, 2**53 + 2, 1750000000000000001, 1750000000000000002, 7]
@@ -247,57 +226,62 @@ def test_persons_of_one_digest_are_two(pair: tuple[Any, Any], relation: str) -> 
         assert (n, sums[-1]) == (sum(kept), kept[1])
 
 
-MIX = 0xD6E8FEB86659FD93
-
-
-def _turned(x: int) -> int:
-    return x ^ (x >> 32)
-
-
-def _tied() -> list[tuple[float, float]]:
-    """Two records of two columns of which DuckDB's hash is the same: it can be turned back."""
-    every, back = (1 << 64) - 1, pow(MIX, -1, 1 << 64)
-
-    def bits(value: float) -> int:
-        return int(struct.unpack("<Q", struct.pack("<d", value))[0])
-
-    def mixed(x: int, by: int) -> int:
-        return _turned(_turned(_turned(x) * by & every) * by & every)
-
-    def first(value: float) -> int:
-        return _turned(mixed(bits(value), MIX)) * MIX & every
-
-    wanted = first(0.25) ^ mixed(bits(-1.0), MIX)
-    for j in range(10_000):
-        x = 3.0 + j / 16384
-        (y,) = struct.unpack("<d", struct.pack("<Q", mixed(wanted ^ first(x), back)))
-        if 1 < y < np.inf:
-            return [(0.25, -1.0), (x, y)]
-    raise AssertionError
-
-
-def test_records_of_one_digest_are_kept_whatever_the_order_and_whoever_else_is_there() -> None:
-    records = _tied()
+def test_persons_whose_digests_begin_alike_have_no_say_in_each_others_choice() -> None:
     with connect() as connection:
-        both = f"(VALUES {records[0]}, {records[1]}) t(x, y)"
-        digests = connection.execute(f"SELECT hash(x::DOUBLE, y::DOUBLE) FROM {both}")
-        assert len({digest for (digest,) in digests.fetchall()}) == 1
-    clamp = {
-        name: Bounds(*bounds, outside="clamp") for name, bounds in (("x", (0, 4)), ("y", (-1, 1)))
-    }
-    more = {"column": None, "family": families.Moments(clamp), "bounds": None}
+        ((one, other),) = connection.execute(
+            """SELECT min(i), max(i) FROM range(400000) t(i) GROUP BY hash(i) >> 32
+            HAVING count(*) = 2 LIMIT 1"""
+        ).fetchall()
+    frame = pd.DataFrame({"who": [one] * 3 + [other] * 4, "x": [1.0, 2, 3, 10, 20, 30, 40]})
+    for own in (frame, frame.assign(who=frame["who"].astype(str))):
+        for most in (1, 2, 3, 4, 6, 7):
+            together = counted(own, most)[0]
+            alone = [counted(own[frame["who"] == who], most)[0] for who in (one, other)]
+            assert together[0] == sum(n for n, _ in alone)
+            assert together[1] == np.sum([sums for _, sums in alone], axis=0).tolist()
 
-    def sums(rows: list[tuple[str, float, float]]) -> np.ndarray:
-        frame = pd.DataFrame(rows, columns=["who", "x", "y"])
-        return np.array(counted(frame, 1, **more)[0][1])
 
-    for persons_ in (1, 60):
-        own = [(f"p{j}", *record) for j in range(persons_) for record in records]
-        wanted = sums(own)
-        np.testing.assert_array_equal(sums(own[::-1]), wanted)
-        for many in (1, 30, 300):
-            other = [("q", j / many, 0.5) for j in range(many)]
-            np.testing.assert_array_equal(sums(other + own) - sums(other), wanted)
+def _start(number: int, m: int) -> int:
+    """SplitMix64's last steps."""
+    x = number % 2**64
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        x = (x ^ (x >> shift)) * factor % 2**64
+    return x % m
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_the_rule_is_followed_to_the_letter(most: int, rng: np.random.Generator) -> None:
+    """Of several columns, numbers and text, missing ones among them: each person's records in
+    order, text by its place among the levels.
+    """
+    n = 2000
+    frame = pd.DataFrame({"who": rng.integers(-(2**62), 2**62, 150)[rng.integers(0, 150, n)]})
+    frame["x"] = rng.choice([0.0, 1.0, 2.5, 30.0, NAN], n)
+    frame["y"] = rng.choice(["b", "a", "it's", "odd", None], n)
+    levels = ["b", "it's", "a"]
+    table = families.Table({"x": Bins([0, 1, 2, 50]), "y": levels})
+    more = {"column": None, "family": table, "bounds": None}
+    kept = []
+    for who, own in frame.groupby("who"):
+        places = [levels.index(y) + 1 if y in levels else 0 for y in own["y"]]
+        ordered = sorted(
+            (np.isnan(x), 0 if np.isnan(x) else x, place)
+            for x, place in zip(own["x"], places, strict=True)
+        )
+        m, start = len(ordered), _start(int(who), len(ordered))
+        kept += [
+            record
+            for at, record in enumerate(ordered, start)
+            if m <= most or (at + 1) * most // m > at * most // m
+        ]
+    cells = np.zeros((3, 3), dtype=int)
+    for missing, x, place in kept:
+        if not missing and place:
+            cells[np.searchsorted([1, 2], x, side="right"), place - 1] += 1
+    for form in (frame, frame.sample(frac=1, random_state=1), frame.assign(who=frame["who"] + 0)):
+        ((found, sums),) = counted(form, most, **more)
+        assert found == len(kept)
+        assert sums[-9:] == cells.ravel().tolist()
 
 
 def test_persons_under_one_name_after_all_are_one(tmp_path: Path) -> None:

@@ -1,15 +1,15 @@
 """So many records of each person at most, chosen by what that person's own records say.
 
-The records of a person with too many are put in order, and every m/k-th is kept, from a start that
-the person's name decides: each with the same chance, the same wherever the records lie, and no
-other person's records have a say. The order is that of a digest of all that is read of a record,
-and of what is read itself where two have one digest. Records that are alike in all that is read are
-alike in what they contribute, so it does not matter which of them comes first.
+The records of a person with too many are put in order of all that is read of them, and every m/k-th
+is kept, from a start that the person's number decides: each with the same chance, the same wherever
+the records lie, and no other person's records have a say. Records that are alike in all that is
+read are alike in what they contribute, so it does not matter which of them comes first.
 
-Persons are told apart by a digest of their name first, and by the name itself where two have one
-digest: nobody can choose records or a name that make another's records be kept or not.
+A person is a number. Of persons with names two may have the same one: those are told apart by their
+names, so nobody can choose a name that makes another's records be kept or not.
 """
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import duckdb
@@ -17,125 +17,158 @@ import numpy as np
 from numpy.typing import NDArray
 
 from noisewise.curator.database import connect
-from noisewise.curator.reading import Persons
+from noisewise.curator.reading import Key, Persons
 from noisewise.curator.records import open_columns
-from noisewise.curator.schema import kind_of, quoted
-from noisewise.curator.values import digest_of_person
+from noisewise.curator.schema import kind_of
+from noisewise.curator.values import number_of_person
+from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
-Bools: TypeAlias = NDArray[np.bool_]
-"""Something that is true or false of each record."""
-Integers: TypeAlias = NDArray[np.int64]
-"""Places of records."""
-Digests: TypeAlias = NDArray[np.uint64]
-"""Of the person whose each record is."""
 FAILED = "+0"
 """In place of a person, where a part of a cluster's records could not be read: whoever is zero is
 "0".
 """
-SEATS = 23
-"""So many bits of a person's digest at most, the first, are a seat: the table of all seats, 8 MB,
-is looked at once for each record and stays in a processor's cache.
-"""
-TOGETHER = 1 << 17
-"""So many records look for their seats at once: what that takes stays in the cache too."""
+Heads: TypeAlias = NDArray[np.uint32]
+"""The first bits of digests of persons: those of two may be the same."""
+Labels: TypeAlias = Mapping[str, tuple[Key, ...]]
+"""The public labels of each column that is text, by its name of ours."""
 
 
 def bounded(
-    connection: duckdb.DuckDBPyConnection, records: duckdb.DuckDBPyRelation, persons: Persons
+    connection: duckdb.DuckDBPyConnection,
+    records: duckdb.DuckDBPyRelation,
+    persons: Persons,
+    labels: Labels,
 ) -> duckdb.DuckDBPyRelation:
-    """The records that are kept, without their person. Those of nobody are not.
+    """The records that are kept, without their person. Those of nobody are not; text that is none
+    of its column's labels is NULL.
 
     All are held while they are chosen from, because a table that is read twice need not be the
     same.
     """
     names = [name for name in records.columns if name != "person"]
-    columns, alike = ", ".join(map(quoted, names)), ", ".join(_alike(records, names))
-    digest = digest_of_person("person", kind_of(records, "person"))
-    known = "SELECT * FROM records WHERE person IS NOT NULL"
-    records.query("records", f"CREATE TEMP TABLE held AS {known}")
-    heads = connection.sql(
-        f"SELECT rowid AS place, ({digest} >> 32)::UINTEGER AS head FROM held"
-    ).fetchnumpy()
-    crowded = in_crowded_seats(heads["head"], persons.most)
-    if not crowded.any():
-        return connection.sql(f"SELECT {columns} FROM held")
-    connection.register("places", {"row": heads["place"][crowded]})
-    connection.execute(
-        f"""CREATE TEMP TABLE crowd AS SELECT held.rowid AS place, {digest} AS digest, held.*
-        FROM held SEMI JOIN places ON held.rowid = places.row"""
-    )
-    found = connection.sql(
-        f"SELECT place, digest FROM crowd ORDER BY digest, person, hash({alike}), {alike}"
-    ).fetchnumpy()
-    row, digests = found["place"], found["digest"]
-    shared = connection.sql(
-        """SELECT place, person FROM crowd WHERE digest IN (
-            SELECT digest FROM crowd GROUP BY digest HAVING min(person) <> max(person))"""
-    ).fetchall()
-    first = firsts(row, digests, dict(shared))
-    dropped = row[~evenly_spaced(first, digests, persons.most)]
-    connection.register("dropped", {"row": dropped})
+    lists = {
+        name: ", ".join(map(_literal, labels[name]))
+        for name in names
+        if kind_of(records, name) == "VARCHAR"
+    }
+    named = kind_of(records, "person") != "BIGINT"
+    held = ["person"] if named else []
+    held += [f"{_as_number(name, lists.get(name))} AS {name}" for name in names]
+    records.query("records", _holding(kind_of(records, "person"), held))
+    said = ", ".join(_as_said(name, lists.get(name)) for name in names)
+    heads = connection.sql("SELECT head FROM held").fetchnumpy()["head"]
+    crowded = crowded_heads(heads, persons.most)
+    if not crowded.size:
+        return connection.sql(f"SELECT {said} FROM held")
+    connection.register("crowded", {"head": crowded})
+    connection.register("kept", _kept_of_crowd(connection, names, persons.most, named))
+    columns = ", ".join(names)
     return connection.sql(
-        f"SELECT {columns} FROM held ANTI JOIN dropped ON held.rowid = dropped.row"
+        f"""SELECT {said} FROM (SELECT {columns} FROM held ANTI JOIN crowded USING (head)
+        UNION ALL SELECT {columns} FROM kept)"""
     )
 
 
-def _alike(records: duckdb.DuckDBPyRelation, names: list[str]) -> list[str]:
-    """All that is read of a record; what means the same is the same: NaN is missing, as NULL is."""
-    return [
-        f"CASE WHEN NOT isnan({name}) THEN {name} END" if kind == "DOUBLE" else name
-        for name, kind in ((quoted(name), kind_of(records, name)) for name in names)
-    ]
-
-
-def in_crowded_seats(heads: NDArray[np.uint32], most: int) -> Bools:
-    """Every record of a person with more than `most` of them, and some others: those whose person
-    shares the seat of such a one, or of several who have too many together.
-
-    Sorting the first bits of digests takes a tenth of the time in which a database counts them.
+def _holding(kind: str, columns: list[str]) -> str:
+    """Makes the table of all records of somebody: the person's number, the first bits of a digest
+    of it, and the columns.
     """
-    ordered = np.sort(heads)
-    later = ordered[most:]
-    earlier = ordered[: len(later)]
-    blocks = [slice(start, start + TOGETHER) for start in range(0, len(heads), TOGETHER)]
-    too_many = [later[some][later[some] == earlier[some]] for some in blocks]
-    crowded = np.zeros(len(heads), dtype=bool)
-    number = sum(map(len, too_many))
-    if number:
-        # many more seats than are crowded, so that few sit there who need not
-        beyond = 32 - min(number.bit_length() + 6, SEATS)
-        seats = np.zeros(1 << (32 - beyond), dtype=bool)
-        seats[np.concatenate(too_many) >> beyond] = True
-        for some in blocks:
-            # every seat is in the table; where NumPy need not see to that, it is twice as fast
-            np.take(seats, heads[some] >> beyond, out=crowded[some], mode="clip")
-    return crowded
+    own = f"SELECT {number_of_person('person', kind)} AS number, * FROM records"
+    head = "(hash(number) >> 32)::UINTEGER AS head"
+    return f"""CREATE TEMP TABLE held AS SELECT number, {head}, {", ".join(columns)}
+        FROM ({own}) WHERE person IS NOT NULL"""
 
 
-def firsts(row: Integers, digests: Digests, shared: dict[int, Any]) -> Integers:
-    """Where each person's records begin, of such as lie in order of digest and person; `shared` are
-    the persons of rows whose digest is that of several.
+def _literal(key: Key) -> str:
+    """A label as SQL."""
+    return "'" + str(key).replace("'", "''") + "'"
+
+
+def _as_number(name: str, labels: str | None) -> str:
+    """A number, NaN where it is missing; or the place of a label, from 1 on, and 0 of other
+    text.
     """
-    new = np.diff(digests, prepend=~digests[:1]) != 0
-    if shared:
-        for place in np.flatnonzero(np.isin(row, list(shared))[1:] & ~new[1:]) + 1:
-            new[place] = shared[int(row[place])] != shared[int(row[place - 1])]
-    return np.flatnonzero(new)
+    if labels is None:
+        return f"coalesce({name} + 0, 'nan'::DOUBLE)"  # + 0: no negative zero
+    return f"coalesce(enum_code(TRY_CAST({name} AS ENUM({labels}))) + 1, 0)::DOUBLE"
 
 
-def evenly_spaced(first: Integers, digests: Digests, most: int) -> Bools:
-    """Which records are kept, of persons that begin at `first` and have these digests: all of a
-    person with at most `most`, and every m/most-th of a person with m.
+def _as_said(name: str, labels: str | None) -> str:
+    """What was made a number above."""
+    return name if labels is None else f"([{labels}])[{name}::INTEGER] AS {name}"
+
+
+def _kept_of_crowd(
+    connection: duckdb.DuckDBPyConnection, names: list[str], most: int, named: bool
+) -> dict[str, FloatArray]:
+    """Which records are kept of persons whose heads are crowded."""
+    columns = ", ".join(names)
+    crowd = "held SEMI JOIN crowded USING (head)"
+    if not named:
+        found = connection.sql(f"SELECT number, {columns} FROM {crowd} ORDER BY number, {columns}")
+        return _kept(found, names, "number", most)
+    several = "GROUP BY number HAVING min(person) <> max(person)"
+    shared = connection.sql(f"SELECT number FROM {crowd} {several}").fetchnumpy()
+    connection.register("shared", shared)
+    alone = connection.sql(
+        f"""SELECT number, {columns} FROM {crowd} ANTI JOIN shared USING (number)
+        ORDER BY number, {columns}"""
+    )
+    by_name = connection.sql(
+        f"""SELECT person, number, {columns} FROM held SEMI JOIN shared USING (number)
+        ORDER BY person, {columns}"""
+    )
+    parts = _kept(alone, names, "number", most), _kept(by_name, names, "person", most)
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def _kept(
+    ordered: duckdb.DuckDBPyRelation, names: list[str], person: str, most: int
+) -> dict[str, FloatArray]:
+    found = ordered.fetchnumpy()
+    who = found[person]
+    new = np.ones(len(who), dtype=bool)
+    new[1:] = who[1:] != who[:-1]
+    kept = evenly_spaced(new, found["number"], most)
+    return {name: found[name][kept] for name in names}
+
+
+def crowded_heads(heads: Heads, most: int) -> Heads:
+    """Those of more than `most` records. The heads are sorted where they lie, which takes a tenth
+    of the time in which a database counts them.
     """
-    m = np.diff(first, append=len(digests))
+    heads.sort()
+    later, earlier = heads[most:], heads[:-most]
+    found = later[later == earlier]
+    each: Heads = found[np.diff(found, prepend=~found[:1]) != 0]
+    return each
+
+
+def evenly_spaced(new: BoolArray, number: IntArray, most: int) -> BoolArray:
+    """Which records are kept, of such as lie in order, a person's where `new` begins: all of a
+    person with at most `most`, and every m/most-th of a person with m, from a start that the
+    person's number decides.
+    """
+    first = np.flatnonzero(new)
+    m = np.diff(first, append=len(new))
     kept = np.repeat(m <= most, m)
     first, m = first[m > most], m[m > most]
-    start = (digests[first] % m.astype(np.uint64)).astype(np.int64)
+    start = (_digest(number[first]) % m.astype(np.uint64)).astype(np.int64)
     # those at which place + start passes a multiple of m/most: so many in any m places
     turns = (start * most // m)[:, None] + np.arange(1, most + 1)
     places = -(-turns * m[:, None] // most) - 1 - start[:, None]
     kept[first[:, None] + places] = True
     return kept
+
+
+def _digest(number: IntArray) -> NDArray[np.uint64]:
+    """The last steps of SplitMix64 (Steele, Lea & Flood 2014): numbers that follow each other are
+    turned into such as look random.
+    """
+    x = number.view(np.uint64)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
 
 
 def keys_of(part: Any, column: str) -> list[str | None]:

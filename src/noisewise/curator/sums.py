@@ -217,7 +217,11 @@ class Held:
         if self.groups is not None:
             listed = GROUP.isin(*[ConstantExpression(group) for group in self.groups])
             records = records.filter(listed)
-        return records if self.persons is None else bounded(connection, records, self.persons)
+        if self.persons is None:
+            return records
+        labels = {f"value{j}": keys for j, keys in enumerate(self.levels)}
+        labels |= {"value": self.labels, "belongs": self.groups or ()}
+        return bounded(connection, records, self.persons, labels)
 
     def _rows(
         self, query: Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]

@@ -89,14 +89,15 @@ def person_of(name: str, kind: str) -> str:
     return person_of_text(f"CAST({name} AS VARCHAR)")
 
 
-def digest_of_person(person: str, kind: str) -> str:
-    """A number from 0 to 2^64 of a person as above; the same of a BIGINT and of its text."""
+def number_of_person(person: str, kind: str) -> str:
+    """A BIGINT for a person as above, the same for a BIGINT, which is itself, and for its text. It
+    is that of several persons where they have names, or a number of more digits.
+    """
     if kind == "BIGINT":
-        return f"hash({person})"
-    number = f"hash(TRY_CAST({person} AS BIGINT))"
-    return f"""CASE
-        WHEN {_neither_word_nor_number(person)} THEN hash({person})
-        WHEN TRY_CAST({person} AS BIGINT) IS NULL THEN hash({person}) ELSE {number} END"""
+        return person
+    digest, number = f"(hash({person}) >> 1)::BIGINT", f"TRY_CAST({person} AS BIGINT)"
+    return f"""CASE WHEN {_neither_word_nor_number(person)} THEN {digest}
+        ELSE coalesce({number}, {digest}) END"""
 
 
 def _neither_word_nor_number(text: str) -> str:
