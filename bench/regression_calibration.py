@@ -86,12 +86,15 @@ TOLD = ("mostly prior", "did not count")
 """What the certificate says where an interval may not cover."""
 TOLD_OF_SIGMA = (*TOLD, "lean on their prior")
 """The same of sigma."""
-SLOPES, SIGMA = (0.1, 0.3, -0.2), 0.15
+SLOPES, SIGMA, SMALL = (0.1, 0.3, -0.2), 0.15, 0.06
+"""With the larger sigma some outcomes of long-tailed errors lie outside; with the small one, none
+of 10^4.
+"""
 
 
 @dataclass(frozen=True)
 class Shaped:
-    """Records of one shape: y = 0.1 + 0.3 a - 0.2 b + 0.15 e within [-1, 1]; b is uniform, or
+    """Records of one shape: y = 0.1 + 0.3 a - 0.2 b + sigma e within [-1, 1]; b is uniform, or
     correlated with a. What lies outside is not kept.
     """
 
@@ -99,6 +102,7 @@ class Shaped:
     errors: str
     n: int
     epsilon: float
+    sigma: float = SIGMA
 
     @property
     def family(self):
@@ -112,7 +116,7 @@ class Shaped:
             a = 0.95 * b + np.sqrt(1 - 0.95**2) * rng.uniform(-0.8, 0.8, n)
         else:
             a = SHAPES[self.shape](rng, n)
-        y = SLOPES[0] + SLOPES[1] * a + SLOPES[2] * b + SIGMA * ERRORS[self.errors](rng, n)
+        y = SLOPES[0] + SLOPES[1] * a + SLOPES[2] * b + self.sigma * ERRORS[self.errors](rng, n)
         kept = (np.abs(y) <= 1) & (np.abs(a) <= 1)
         family = self.family
         sums = np.array([one[kept].sum() for one in family.statistic([y, a, b])])
@@ -131,8 +135,17 @@ class Shaped:
 def shapes():
     sizes = ((100, 10.0), (1000, 1.0), (1000, 10.0), (10_000, 0.3), (10_000, 3.0))
     shaped = [Shaped(shape, "normal", n, e) for shape in SHAPES for n, e in sizes]
-    shaped += [Shaped("uniform", errors, n, e) for errors in ("t4", "skewed") for n, e in sizes]
-    return {f"{s.shape}, {s.errors} errors, n={s.n}, epsilon={s.epsilon:g}": s for s in shaped}
+    shaped += [
+        Shaped("uniform", errors, n, e, sigma)
+        for errors in ("t4", "skewed")
+        for sigma in (SIGMA, SMALL)
+        for n, e in sizes
+    ]
+    return {
+        f"{s.shape}, {'small ' if s.sigma == SMALL else ''}{s.errors} errors, n={s.n}, "
+        f"epsilon={s.epsilon:g}": s
+        for s in shaped
+    }
 
 
 def shape_chunk(shaped, trials, rng):
@@ -142,7 +155,7 @@ def shape_chunk(shaped, trials, rng):
     releases = [shaped.release(rng) for _ in range(trials)]
     found = regress_many(releases, OUTCOME, ["a", "b"], draws=400, seed=int(rng.integers(2**32)))
     slope = "a[1]" if shaped.shape == "rare" else "a"
-    truths = dict(zip(("intercept", slope, "b", "sigma"), (*SLOPES, SIGMA), strict=True))
+    truths = dict(zip(("intercept", slope, "b", "sigma"), (*SLOPES, shaped.sigma), strict=True))
     out = {name: [one.cdf(name, value) for one in found] for name, value in truths.items()}
     for key, sayings in (("told", TOLD), ("told of sigma", TOLD_OF_SIGMA)):
         out[key] = [float(any(say in one.certificate.sentence for say in sayings)) for one in found]

@@ -33,7 +33,7 @@ def test_it_agrees_with_brute_force(rng) -> None:
     sd = share * np.sqrt(1 - m**2)
     first, second = release.statistic
     log = -(np.abs(first - 40 * m) + np.abs(second - 40 * (m**2 + sd**2))) / 3.0
-    weight = np.exp(log - log.max())
+    weight = share * np.exp(log - log.max())  # sd^2 is uniform given m
     weight /= weight.sum()
     centre = (weight * m).sum()
     # given them a t with 39 degrees: its variance is 39/37 of its scale's square
@@ -58,7 +58,7 @@ def test_records_that_do_not_count_against_simulated_ones(law, n, public, rng) -
     missing[rng.random(many) < 0.5] = 0
     counted = n - missing if public else rng.uniform(3, 2 * n, many)
     m = rng.uniform(-1, 1, many)
-    s = rng.uniform(0, 1, many) * np.sqrt(1 - m**2)
+    s = np.sqrt(rng.uniform(0, 1, many) * (1 - m**2))
     found = [counted * m, counted * (m**2 + s**2), counted]
     log = sum(law.broadcast(1).log_density((a - b)[:, None]) for a, b in zip(y, found, strict=True))
     weight = np.exp(log.ravel() - log.max())

@@ -1,8 +1,8 @@
 """What noisy sums of one column say of its population's mean, whatever its shape, by quadrature.
 
 Not known are N, how many records count, and of these the mean m and the sd s, in units in which the
-bounds are -1 and 1. Their prior comes from the bounds alone: m is uniform on (-1, 1), s given it
-uniform on (0, sqrt(1 - m^2)), the most that records of that mean can have. Of a public number of
+bounds are -1 and 1. Their prior comes from the bounds alone: m is uniform on (-1, 1), s^2 given it
+uniform on (0, 1 - m^2), the most that records of that mean can have. Of a public number of
 records all count with probability 1/2; else k of them do not with a probability that falls as
 1/(1 + k). Where no number is public, every N is as likely as any other.
 
@@ -123,9 +123,9 @@ def records_of(data: Data) -> Records:
     s, weight = _panels(0.0, most, middle, unit / np.maximum(2 * middle, np.sqrt(unit)))
     squares = n[:, None] * (m[:, None] ** 2 + s**2 - less)
     noise = _log_noise(shape, y[1] - squares, scale[1])
-    log = log[:, None] + noise - np.log(most)[:, None]
+    log = log[:, None] + noise - 2 * np.log(most)[:, None]
     best = float((height[:, None] + noise).max())
-    return Records(n, m, s, weight * np.exp(log - log.max()), best)
+    return Records(n, m, s, s * weight * np.exp(log - log.max()), best)
 
 
 def _log_noise(shape: Shape, z: FloatArray, scale: float) -> FloatArray:
