@@ -57,6 +57,7 @@ def right():
     return {
         "exponential, truth from the prior": exponential,
         "exponential, redact": replace(exponential, bounds=REDACT, truth=(0.1,)),
+        "exponential, redact, truth from the prior": replace(exponential, bounds=REDACT),
         "exponential, n released": replace(exponential, neighbours="add_remove", truth=(0.1,)),
         "exponential, n = 50": replace(exponential, n=50, truth=(0.1,)),
         "exponential, n = 10^5": replace(exponential, n=10**5, truth=(0.1,)),

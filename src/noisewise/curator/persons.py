@@ -27,8 +27,10 @@ FAILED = "+0"
 """In place of a person, where a part of a cluster's records could not be read: whoever is zero is
 "0".
 """
+HEAD = "(hash(number) >> 32)::UINTEGER"
+"""The first bits of a digest of a person: those of two may be the same."""
 Heads: TypeAlias = NDArray[np.uint32]
-"""The first bits of digests of persons: those of two may be the same."""
+"""Such bits, of many."""
 Labels: TypeAlias = Mapping[str, tuple[Key, ...]]
 """The public labels of each column that is text, by its name of ours."""
 
@@ -54,9 +56,11 @@ def bounded(
     named = kind_of(records, "person") != "BIGINT"
     held = ["person"] if named else []
     held += [f"{_as_number(name, lists.get(name))} AS {name}" for name in names]
-    records.query("records", _holding(kind_of(records, "person"), held))
+    number = number_of_person("person", kind_of(records, "person"))
+    known = f"SELECT {number} AS number, {', '.join(held)} FROM records WHERE person IS NOT NULL"
+    records.query("records", f"CREATE TEMP TABLE held AS {known}")
     said = ", ".join(_as_said(name, lists.get(name)) for name in names)
-    heads = connection.sql("SELECT head FROM held").fetchnumpy()["head"]
+    heads = connection.sql(f"SELECT {HEAD} AS head FROM held").fetchnumpy()["head"]
     crowded = crowded_heads(heads, persons.most)
     if not crowded.size:
         return connection.sql(f"SELECT {said} FROM held")
@@ -64,19 +68,9 @@ def bounded(
     connection.register("kept", _kept_of_crowd(connection, names, persons.most, named))
     columns = ", ".join(names)
     return connection.sql(
-        f"""SELECT {said} FROM (SELECT {columns} FROM held ANTI JOIN crowded USING (head)
+        f"""SELECT {said} FROM (SELECT {columns} FROM held ANTI JOIN crowded ON {HEAD} = head
         UNION ALL SELECT {columns} FROM kept)"""
     )
-
-
-def _holding(kind: str, columns: list[str]) -> str:
-    """Makes the table of all records of somebody: the person's number, the first bits of a digest
-    of it, and the columns.
-    """
-    own = f"SELECT {number_of_person('person', kind)} AS number, * FROM records"
-    head = "(hash(number) >> 32)::UINTEGER AS head"
-    return f"""CREATE TEMP TABLE held AS SELECT number, {head}, {", ".join(columns)}
-        FROM ({own}) WHERE person IS NOT NULL"""
 
 
 def _literal(key: Key) -> str:
@@ -103,7 +97,7 @@ def _kept_of_crowd(
 ) -> dict[str, FloatArray]:
     """Which records are kept of persons whose heads are crowded."""
     columns = ", ".join(names)
-    crowd = "held SEMI JOIN crowded USING (head)"
+    crowd = f"held SEMI JOIN crowded ON {HEAD} = head"
     if not named:
         found = connection.sql(f"SELECT number, {columns} FROM {crowd} ORDER BY number, {columns}")
         return _kept(found, names, "number", most)
