@@ -87,9 +87,10 @@ def ones(frame: pd.DataFrame, most: int) -> tuple[int, int]:
     return n, sums[-1]
 
 
-def test_of_nine_zeros_and_a_one_the_one_is_kept_in_a_tenth() -> None:
+@pytest.mark.parametrize("name", ["patient {}", "{}", "12.{:04d}1", "0.0{:04d}1", "-{}", "{}e5"])
+def test_of_nine_zeros_and_a_one_the_one_is_kept_in_a_tenth(name: str) -> None:
     """Within 4.5 sds of 4000 persons."""
-    who = [f"patient {person}" for person in range(4000) for _ in range(10)]
+    who = [name.format(person) for person in range(4000) for _ in range(10)]
     frame = pd.DataFrame({"who": who, "x": ([0.0] * 9 + [1.0]) * 4000})
     for most, share in ((1, 0.1), (5, 0.5)):
         n, found = ones(frame, most)
@@ -213,9 +214,15 @@ def test_long_numbers_are_not_rounded_in_any_form(most: int, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
-@pytest.mark.parametrize("pair", [("8", "7.6"), ("10", "1e1"), (2**53, 2**53 + 1)])
-def test_persons_of_one_digest_are_two(pair: tuple[Any, Any], relation: str) -> None:
-    """A digest rounds 7.6 to 8, and a float the last. Each keeps what is theirs."""
+@pytest.mark.parametrize("pair", [("8", "7.6"), ("10", "1e1"), (2**53, 2**53 + 1), ("Zed", None)])
+def test_persons_of_one_number_are_two(pair: tuple[Any, Any], relation: str) -> None:
+    """A whole number rounds 7.6 to 8, a float the last, and Zed's number is another's name. Each
+    keeps what is theirs.
+    """
+    if pair == ("Zed", None):
+        (_, number), (_, same) = persons_of(["Zed", str(persons_of(["Zed"])[0][1])])
+        assert number == same
+        pair = ("Zed", str(number))
     for sizes in ((1, 1), (5, 1), (1, 5), (4, 9)):
         who = [name for name, size in zip(pair, sizes, strict=True) for _ in range(size)]
         x = [0.0] * sizes[0] + [1.0] * sizes[1]
@@ -242,8 +249,8 @@ def test_persons_whose_digests_begin_alike_have_no_say_in_each_others_choice() -
 
 
 def _start(number: int, m: int) -> int:
-    """SplitMix64's last steps."""
-    x = number % 2**64
+    """By SplitMix64."""
+    x = (number + 0x9E3779B97F4A7C15) % 2**64
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
         x = (x ^ (x >> shift)) * factor % 2**64
     return x % m

@@ -156,10 +156,10 @@ def evenly_spaced(new: BoolArray, number: IntArray, most: int) -> BoolArray:
 
 
 def _digest(number: IntArray) -> NDArray[np.uint64]:
-    """The last steps of SplitMix64 (Steele, Lea & Flood 2014): numbers that follow each other are
-    turned into such as look random.
+    """SplitMix64 (Steele, Lea & Flood 2014): numbers that follow each other are turned into such as
+    look random.
     """
-    x = number.view(np.uint64)
+    x = number.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))

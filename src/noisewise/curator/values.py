@@ -90,14 +90,14 @@ def person_of(name: str, kind: str) -> str:
 
 
 def number_of_person(person: str, kind: str) -> str:
-    """A BIGINT for a person as above, the same for a BIGINT, which is itself, and for its text. It
-    is that of several persons where they have names, or a number of more digits.
+    """A BIGINT for a person as above: for a BIGINT and for its text itself, for other text 63 bits
+    of a digest, which may be those of another person.
     """
     if kind == "BIGINT":
         return person
     digest, number = f"(hash({person}) >> 1)::BIGINT", f"TRY_CAST({person} AS BIGINT)"
     return f"""CASE WHEN {_neither_word_nor_number(person)} THEN {digest}
-        ELSE coalesce({number}, {digest}) END"""
+        WHEN CAST({number} AS VARCHAR) = {person} THEN {number} ELSE {digest} END"""
 
 
 def _neither_word_nor_number(text: str) -> str:
