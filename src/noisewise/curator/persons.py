@@ -61,11 +61,11 @@ def bounded(
     records.query("records", f"CREATE TEMP TABLE held AS {known}")
     said = ", ".join(_as_said(name, lists.get(name)) for name in names)
     heads = connection.sql(f"SELECT {HEAD} AS head FROM held").fetchnumpy()["head"]
-    crowded = crowded_heads(heads, persons.most)
-    if not crowded.size:
+    connection.register("crowded", {"head": crowded_heads(heads, persons.most)})
+    kept = _kept_of_crowd(connection, names, persons.most, named)
+    if kept is None:
         return connection.sql(f"SELECT {said} FROM held")
-    connection.register("crowded", {"head": crowded})
-    connection.register("kept", _kept_of_crowd(connection, names, persons.most, named))
+    connection.register("kept", kept)
     columns = ", ".join(names)
     return connection.sql(
         f"""SELECT {said} FROM (SELECT {columns} FROM held ANTI JOIN crowded ON {HEAD} = head
@@ -94,37 +94,34 @@ def _as_said(name: str, labels: str | None) -> str:
 
 def _kept_of_crowd(
     connection: duckdb.DuckDBPyConnection, names: list[str], most: int, named: bool
-) -> dict[str, FloatArray]:
-    """Which records are kept of persons whose heads are crowded."""
+) -> dict[str, FloatArray] | None:
+    """The records that are kept of persons whose heads are crowded; None where all are."""
     columns = ", ".join(names)
     crowd = f"held SEMI JOIN crowded ON {HEAD} = head"
+    ordered = f"ORDER BY number, {columns}"
     if not named:
-        found = connection.sql(f"SELECT number, {columns} FROM {crowd} ORDER BY number, {columns}")
-        return _kept(found, names, "number", most)
-    several = "GROUP BY number HAVING min(person) <> max(person)"
-    shared = connection.sql(f"SELECT number FROM {crowd} {several}").fetchnumpy()
-    connection.register("shared", shared)
-    alone = connection.sql(
-        f"""SELECT number, {columns} FROM {crowd} ANTI JOIN shared USING (number)
-        ORDER BY number, {columns}"""
-    )
-    by_name = connection.sql(
-        f"""SELECT person, number, {columns} FROM held SEMI JOIN shared USING (number)
-        ORDER BY person, {columns}"""
-    )
-    parts = _kept(alone, names, "number", most), _kept(by_name, names, "person", most)
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+        found = [connection.sql(f"SELECT number, {columns} FROM {crowd} {ordered}").fetchnumpy()]
+    else:
+        several = "GROUP BY number HAVING min(person) <> max(person)"
+        shared = connection.sql(f"SELECT number FROM {crowd} {several}").fetchnumpy()
+        connection.register("shared", shared)
+        alone = f"SELECT number, {columns} FROM {crowd} ANTI JOIN shared USING (number) {ordered}"
+        by_name = f"""SELECT person, number, {columns} FROM held SEMI JOIN shared USING (number)
+            ORDER BY person, {columns}"""
+        found = [connection.sql(query).fetchnumpy() for query in (alone, by_name)]
+    kept = [_kept(one.get("person", one["number"]), one["number"], most) for one in found]
+    if all(one.all() for one in kept):
+        return None
+    return {
+        name: np.concatenate([one[name][own] for one, own in zip(found, kept, strict=True)])
+        for name in names
+    }
 
 
-def _kept(
-    ordered: duckdb.DuckDBPyRelation, names: list[str], person: str, most: int
-) -> dict[str, FloatArray]:
-    found = ordered.fetchnumpy()
-    who = found[person]
-    new = np.ones(len(who), dtype=bool)
-    new[1:] = who[1:] != who[:-1]
-    kept = evenly_spaced(new, found["number"], most)
-    return {name: found[name][kept] for name in names}
+def _kept(person: NDArray[Any], number: IntArray, most: int) -> BoolArray:
+    new = np.ones(len(person), dtype=bool)
+    new[1:] = person[1:] != person[:-1]
+    return evenly_spaced(new, number, most)
 
 
 def crowded_heads(heads: Heads, most: int) -> Heads:
