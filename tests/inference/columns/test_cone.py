@@ -55,6 +55,17 @@ def test_the_gradient_is_that_of_differences(cone, rng) -> None:
 
 
 @pytest.mark.parametrize("cone", [one for columns in COLUMNS for one in cones(columns)])
+def test_columns_of_which_none_leans_are_upright_ones(cone, rng) -> None:
+    x = rng.normal(size=(9, cone.dimension))
+    found, same = (cone.at(x, few(x), how) for how in (None, lean(cone, len(x), 0.0)))
+    assert found.value == pytest.approx(same.value, abs=1e-12)
+    assert np.array_equal(found.root, same.root)
+    to_mean, to_root = rng.normal(size=found.mean.shape), np.tril(rng.normal(size=found.root.shape))
+    back, again = (cone.back(one, to_mean, to_root) for one in (found, same))
+    assert back == pytest.approx(again, abs=1e-11)
+
+
+@pytest.mark.parametrize("cone", [one for columns in COLUMNS for one in cones(columns)])
 def test_moments_are_possible_and_coordinates_are_found_again(cone, rng) -> None:
     x = 2 * rng.normal(size=(50, cone.dimension))
     found = cone.at(x, few(x), lean(cone, len(x)))

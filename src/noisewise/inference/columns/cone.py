@@ -56,7 +56,7 @@ class Moments:
     """What the numeric columns keep for the way back."""
     factors: list[tuple[FloatArray, ...]]
     """What each factor keeps."""
-    lean: FloatArray  # (batch, K, K)
+    lean: FloatArray | None  # (batch, K, K)
 
 
 class Cone:
@@ -97,10 +97,10 @@ class Cone:
             start += size
         return cls(tuple(blocks), widths)
 
-    def at(self, x: FloatArray, few: FloatArray, lean: FloatArray) -> Moments:
+    def at(self, x: FloatArray, few: FloatArray, lean: FloatArray | None) -> Moments:
         """The moments at coordinates x, (batch, dimension). `few` is about 1/N, (batch,): what is
         left of a width where a column hardly varies. `lean` is L, (batch, K, K), in whose rows of
-        factors and responses nothing stands beside the diagonal.
+        factors and responses nothing stands beside the diagonal; None where no column leans.
         """
         batch, place = len(x), 0
         mean = np.empty((batch, self.numbers))
@@ -117,8 +117,10 @@ class Cone:
         held: tuple[FloatArray, ...] = ()
         if self._first < self.numbers:
             log, held = self._numbers(x[:, place:], few, mean, root)
-            root = lean @ root
-            value += log + self._leaning(root, held)
+            value += log
+            if lean is not None:
+                root = lean @ root
+                value += self._leaning(root, held)
         k = np.arange(self.numbers)
         value += np.log(root[:, k, k]) @ self._responses
         return Moments(mean, root, value, held, factors, lean)
@@ -178,10 +180,11 @@ class Cone:
         to_root[:, k, k] += self._responses / moments.root[:, k, k]
         last = []
         if self._first < self.numbers:
-            own = moments.root[:, self._first :]
-            square = np.einsum("bij,bij->bi", own, own)
-            to_root[:, self._first :] -= (self._of_sd / square)[:, :, None] * own
-            to_root = moments.lean.swapaxes(1, 2) @ to_root
+            if moments.lean is not None:
+                own = moments.root[:, self._first :]
+                square = np.einsum("bij,bij->bi", own, own)
+                to_root[:, self._first :] -= (self._of_sd / square)[:, :, None] * own
+                to_root = moments.lean.swapaxes(1, 2) @ to_root
             last.append(self._numbers_back(moments, to_mean[:, self._first :], to_root))
         parts = []
         for block, kept in zip(self.factors, moments.factors, strict=True):
@@ -211,7 +214,8 @@ class Cone:
             k = np.arange(self.numbers - 1)
             to_root[:, k, k] += stretch / moments.root[:, k, k]
         to_log_sd, to_b = turned(slice(None))
-        to_log_sd += self._of_sd
+        if moments.lean is not None:
+            to_log_sd += self._of_sd
         to_log_sd[:, -1] -= stretch.sum(axis=1)
         to_b[:, -1, :-1] *= width
         normal_a, normal_t = (np.exp(-0.5 * one**2) / np.sqrt(2 * np.pi) for one in (a, t))

@@ -141,6 +141,7 @@ class Target:
         q = cone.numbers
         known = self._leaning() if lean is None else lean
         self._lean = known.reshape(-1, q, q)
+        self._leans = self._lean if (self._lean != np.eye(q)).any() else None
 
     def take(self, groups: IntArray) -> "Target":
         """Of some of the groups."""
@@ -187,7 +188,7 @@ class Target:
         """The moments, N and the model's own coordinates."""
         own, last = self._split(x)
         c, k, shape = self.cone.dimension, self.cone.numbers, (len(x), self.parts)
-        found = self.cone.at(own[:, :c], self._few.reshape(-1), self._lean)
+        found = self.cone.at(own[:, :c], self._few.reshape(-1), self._leans)
         return Point(
             found.mean.reshape(*shape, k),
             found.root.reshape(*shape, k, k),
@@ -216,7 +217,7 @@ class Target:
     def _value(self, x: FloatArray, precision: FloatArray | None) -> tuple[FloatArray, FloatArray]:
         cone, data, model, c = self.cone, self.data, self.model, self.cone.dimension
         (own, last), shape, q = self._split(x), (len(x), self.parts), cone.numbers
-        found = cone.at(own[:, :c], self._few.reshape(-1), self._lean)
+        found = cone.at(own[:, :c], self._few.reshape(-1), self._leans)
         n, slope_n, log_n, slope_log = self._size(own[:, c:])
         mean, root = found.mean, found.root
         density = model.density(
