@@ -153,8 +153,8 @@ def evenly_spaced(new: BoolArray, number: IntArray, most: int) -> BoolArray:
 
 
 def _digest(number: IntArray) -> NDArray[np.uint64]:
-    """SplitMix64 (Steele, Lea & Flood 2014): numbers that follow each other are turned into such as
-    look random.
+    """SplitMix64 (Steele, Lea & Flood 2014): numbers that follow each other are turned into such in
+    which no order is seen.
     """
     x = number.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

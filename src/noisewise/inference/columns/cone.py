@@ -23,6 +23,7 @@ import numpy as np
 from scipy import special
 
 from noisewise.inference.columns import matrices
+from noisewise.inference.columns.matrices import times
 from noisewise.model.arrays import FloatArray
 
 WIDEST = 1 - 1e-9
@@ -102,9 +103,9 @@ class Cone:
         left of a width where a column hardly varies. `lean` is L, (batch, K, K), in whose rows of
         factors and responses nothing stands beside the diagonal; None where no column leans.
         """
-        batch, place = len(x), 0
-        mean = np.empty((batch, self.numbers))
-        root = np.zeros((batch, self.numbers, self.numbers))
+        batch, place, order = len(x), 0, matrices.order(self.numbers)
+        mean = np.empty((batch, self.numbers), order=order)
+        root = np.zeros((batch, self.numbers, self.numbers), order=order)
         value, factors = np.zeros(batch), []
         for block in self.factors:
             many, end = block.size * (1 + block.start), block.start + block.size
@@ -119,7 +120,7 @@ class Cone:
             log, held = self._numbers(x[:, place:], few, mean, root)
             value += log
             if lean is not None:
-                root = lean @ root
+                root = times(lean, root)
                 value += self._leaning(root, held)
         k = np.arange(self.numbers)
         value += np.log(root[:, k, k]) @ self._responses
@@ -148,7 +149,7 @@ class Cone:
         log_rest, log_part = np.log(rest), np.log(part)
         sd = np.sqrt(rest) * part
         sinh = np.sinh(free)
-        wide = np.zeros((len(x), q, self.numbers))
+        wide = np.zeros((len(x), q, self.numbers), order=matrices.order(self.numbers))
         wide[:, self._row, self._column] = sinh
         wide[:, np.arange(q), np.arange(first, self.numbers)] = 1.0
         tau = np.sqrt(np.einsum("bij,bij->bi", wide, wide))
@@ -176,7 +177,7 @@ class Cone:
         stands above the diagonal of `to_root` means nothing.
         """
         k = np.arange(self.numbers)
-        to_root = to_root.copy()
+        to_root = to_root.copy(order="K")
         to_root[:, k, k] += self._responses / moments.root[:, k, k]
         last = []
         if self._first < self.numbers:
@@ -184,7 +185,7 @@ class Cone:
                 own = moments.root[:, self._first :]
                 square = np.einsum("bij,bij->bi", own, own)
                 to_root[:, self._first :] -= (self._of_sd / square)[:, :, None] * own
-                to_root = moments.lean.swapaxes(1, 2) @ to_root
+                to_root = times(moments.lean.swapaxes(1, 2), to_root)
             last.append(self._numbers_back(moments, to_mean[:, self._first :], to_root))
         parts = []
         for block, kept in zip(self.factors, moments.factors, strict=True):
@@ -299,13 +300,13 @@ def _factor(
     if c == 0:
         return m, own, value, (share, left, before, own)
     b = np.sinh(x[:, r:]).reshape(len(x), r, c)
-    t = matrices.cholesky(np.eye(r) + b @ b.swapaxes(1, 2))
+    t = matrices.cholesky(np.eye(r) + times(b, b.swapaxes(1, 2)))
     wide = np.concatenate([b, np.broadcast_to(np.eye(r), (len(x), r, r))], axis=2)
     back = matrices.lower_inverse(t)
-    turned = back @ wide
+    turned = times(back, wide)
     value = value - (_exponents(block) * np.log(t[:, k, k])).sum(axis=1)
     value = value + 0.5 * np.log1p(b**2).sum(axis=(1, 2))
-    return m, own @ turned, value, (share, left, before, own, b, t, back, turned)
+    return m, times(own, turned), value, (share, left, before, own, b, t, back, turned)
 
 
 def _factor_back(
@@ -318,15 +319,15 @@ def _factor_back(
     if c:
         b, t, back, turned = kept[4:]
         up_back = back.swapaxes(1, 2)
-        to_own = to_rows @ turned.swapaxes(1, 2)
-        up = up_back @ (own.swapaxes(1, 2) @ to_rows)  # to (B, I)
-        to_t = -np.tril(up @ turned.swapaxes(1, 2))
+        to_own = times(to_rows, turned.swapaxes(1, 2))
+        up = times(up_back, times(own.swapaxes(1, 2), to_rows))  # to (B, I)
+        to_t = -np.tril(times(up, turned.swapaxes(1, 2)))
         to_t[:, k, k] -= _exponents(block) / t[:, k, k]
-        inner = np.tril(t.swapaxes(1, 2) @ to_t)
+        inner = np.tril(times(t.swapaxes(1, 2), to_t))
         inner[:, k, k] /= 2
-        to_square = up_back @ inner @ back
+        to_square = times(times(up_back, inner), back)
         to_square = (to_square + to_square.swapaxes(1, 2)) / 2
-        to_b = up[:, :, :c] + 2 * to_square @ b
+        to_b = up[:, :, :c] + 2 * times(to_square, b)
         cosh = np.sqrt(1 + b**2)
         to_b = to_b * cosh + b / cosh
         parts = [to_b.reshape(len(share), -1)]

@@ -164,9 +164,8 @@ class _Kernel:
         of_noise = precision.reshape(self.groups, -1, self.outer.shape[1]) @ self.outer
         shape = (self.groups, -1, self.d, self.d)
         curvature = of_noise.reshape(shape) + self.bend[:, None]
-        self.inverse = matrices.lower_inverse(
-            matrices.cholesky(curvature.reshape(-1, self.d, self.d))
-        )
+        root = matrices.cholesky(np.asfortranarray(curvature.reshape(-1, self.d, self.d)))
+        self.inverse = matrices.lower_inverse(root)
 
     def move(
         self, x: FloatArray, random: _Random, k: int, size: FloatArray, leaps: int
@@ -178,16 +177,16 @@ class _Kernel:
         variance = wide.data.mixing_variance(noise, given[0], given[1].reshape(shape))
         self._precondition(1 / variance)
         inverse, upper = self.inverse, self.inverse.swapaxes(1, 2)
-        normal = random.normal[:, k].reshape(x.shape)
+        normal = np.asfortranarray(random.normal[:, k].reshape(x.shape))
         before, gradient = _look(wide, x, self.precision)
         momentum, there = normal, x
         after = before
         for leap in range(leaps + 1):
             share = 0.5 if leap in (0, leaps) else 1.0
             if leap:
-                there = there + size * (upper @ momentum[:, :, None])[:, :, 0]
+                there = there + size * matrices.times_vector(upper, momentum)
                 after, gradient = _look(wide, there, self.precision)
-            momentum = momentum + share * size * (inverse @ gradient[:, :, None])[:, :, 0]
+            momentum = momentum + share * size * matrices.times_vector(inverse, gradient)
         change = after - before + 0.5 * (normal**2 - momentum**2).sum(axis=1)
         odds = np.nan_to_num(np.exp(np.minimum(change, 0.0)))
         taken = random.uniform[:, k, 0].reshape(-1) < odds

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import special
 
 from noisewise.inference.columns import matrices
+from noisewise.inference.columns.matrices import times
 from noisewise.inference.columns.model import Density, Model
 from noisewise.inference.columns.sizes import log_gamma_ratio
 from noisewise.model.arrays import FloatArray
@@ -62,7 +63,8 @@ class JointNormal(Model):
         weight = self.strength * size / (self.strength + size)
         extra = self.scale + weight[:, None, None] * away[:, :, None] * away[:, None, :]
         inverse = matrices.lower_inverse(root)
-        beside = inverse @ extra @ inverse.swapaxes(1, 2) / size[:, None, None]
+        back = inverse.swapaxes(1, 2)
+        beside = times(times(inverse, extra), back) / size[:, None, None]
         middle, gain = _beside_one(beside)  # log |NC + extra| - log |NC|
         log_c = 2 * np.log(root[:, k, k]).sum(axis=1)
         total = self.degrees + size
@@ -75,14 +77,13 @@ class JointNormal(Model):
             ratio, slope = log_gamma_ratio((size - 1 - i) / 2, (self.degrees + 1) / 2)
             value, to_size = value + ratio, to_size + slope / 2
         # (NC + extra)^-1 = root^-T (I + beside)^-1 root^-1 / N
-        after = inverse.swapaxes(1, 2) @ middle @ inverse / size[:, None, None]
-        pulled = after @ extra
-        precision = inverse.swapaxes(1, 2) @ inverse
-        to_c = (total / 2)[:, None, None] * (pulled @ precision)
+        after = times(times(back, middle), inverse) / size[:, None, None]
+        pulled = times(after, extra)
+        to_c = (total / 2)[:, None, None] * times(pulled, times(back, inverse))
         to_c = (to_c + to_c.swapaxes(1, 2)) / 2
-        to_root = 2 * to_c @ root
+        to_root = 2 * times(to_c, root)
         to_root[:, k, k] -= 2 * fall / root[:, k, k]
-        to_mean = -(total * weight)[:, None] * (after @ away[:, :, None])[:, :, 0]
+        to_mean = -(total * weight)[:, None] * matrices.times_vector(after, away)
         drift = (self.strength / (self.strength + size)) ** 2
         outer = np.einsum("bi,bij,bj->b", away, after, away)
         trace = np.einsum("bii->b", pulled)

@@ -6,6 +6,7 @@ from typing import final
 import numpy as np
 
 from noisewise.inference.columns import matrices
+from noisewise.inference.columns.matrices import times
 from noisewise.inference.columns.model import Density, Model
 from noisewise.inference.columns.sizes import log_height
 from noisewise.model.arrays import FloatArray
@@ -39,11 +40,12 @@ class Regression(Model):
         # the fitted coefficients of all parts together ~ N(0, W), W = prior + sigma^2 (X'X)^-1
         w = np.eye(p) * self.sd**2 + variance[:, None, None] * fits.spread
         w_inverse, log_w = matrices.inverse(w)
-        pull = (w_inverse @ fits.pooled[:, :, None])[:, :, 0]
+        pull = matrices.times_vector(w_inverse, fits.pooled)
         value = -0.5 * (log_w + np.einsum("bi,bi->b", fits.pooled, pull))
         to_w = 0.5 * (pull[:, :, None] * pull[:, None, :] - w_inverse)
         to_log_variance = variance * np.einsum("bij,bij->b", to_w, fits.spread)
-        to_squares = -variance[:, None, None] * (fits.spread @ to_w @ fits.spread)
+        inner = times(times(fits.spread, to_w), fits.spread)
+        to_squares = -variance[:, None, None] * inner
         more, to_variance, to_squares, to_fit = fits.apart(variance, pull, to_squares)
         value, to_log_variance = value + more, to_log_variance + to_variance
         to_mean, to_root, to_size = fits.back(mean, root, size, to_squares, to_fit)
@@ -128,7 +130,7 @@ class _Fits:
         flat, r = root.reshape(-1, p, p), p - 1
         slopes, around, frame, inverse = _least_squares(mean.reshape(-1, p), flat)
         slopes = slopes.reshape(batch, parts, r)
-        own = np.empty((batch, parts, p))
+        own = np.empty((batch, parts, p), order=matrices.order(p))
         own[:, :, 0] = mean[:, :, r] - np.einsum("bpi,bpi->bp", mean[:, :, :r], slopes)
         own[:, :, 1:] = slopes
         apiece = around.reshape(batch, parts, p, p) / size[:, :, None, None]
@@ -177,7 +179,7 @@ class _Fits:
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """From gradients in X'X and the fits to those in means, roots and N."""
         r = root.shape[2] - 1
-        half = to_squares @ self.frame
+        half = times(to_squares, self.frame)
         to_size = np.einsum("bpij,bpij->bp", half, self.frame)
         to_frame = 2 * size[:, :, None, None] * half
         to_mean, to_root = np.zeros_like(mean), np.zeros_like(root)
@@ -186,7 +188,7 @@ class _Fits:
         to_mean[:, :, r] = to_fit[:, :, 0]
         to_mean[:, :, :r] -= to_fit[:, :, :1] * self.slopes
         to_slopes = to_fit[:, :, 1:] - to_fit[:, :, :1] * mean[:, :, :r]
-        to_row = (self.inverse @ to_slopes[:, :, :, None])[:, :, :, 0]
+        to_row = matrices.times_vector(self.inverse, to_slopes)
         to_root[:, :, r, :r] = to_row
         to_root[:, :, :r, :r] -= self.slopes[:, :, :, None] * to_row[:, :, None, :]
         return to_mean, to_root, to_size
@@ -200,13 +202,14 @@ def _least_squares(
     """
     r, batch = root.shape[1] - 1, len(root)
     inverse = matrices.lower_inverse(root[:, :r, :r])
-    slopes = (inverse.swapaxes(1, 2) @ root[:, r, :r, None])[:, :, 0]
-    frame, back = np.zeros((2, batch, r + 1, r + 1))
+    slopes = matrices.times_vector(inverse.swapaxes(1, 2), root[:, r, :r])
+    shape, order = (batch, r + 1, r + 1), matrices.order(r + 1)
+    frame, back = np.zeros(shape, order=order), np.zeros(shape, order=order)
     frame[:, 0, 0] = back[:, 0, 0] = 1.0
     frame[:, 1:, 0], frame[:, 1:, 1:] = mean[:, :r], root[:, :r, :r]
-    back[:, 1:, 0] = -(inverse @ mean[:, :r, None])[:, :, 0]
+    back[:, 1:, 0] = -matrices.times_vector(inverse, mean[:, :r])
     back[:, 1:, 1:] = inverse
-    return slopes, back.swapaxes(1, 2) @ back, frame, inverse
+    return slopes, times(back.swapaxes(1, 2), back), frame, inverse
 
 
 def _root_of(covariance: FloatArray) -> FloatArray:

@@ -12,6 +12,7 @@ from scipy import special
 
 from noisewise.inference.columns import matrices
 from noisewise.inference.columns.cone import Cone
+from noisewise.inference.columns.matrices import times
 from noisewise.inference.columns.model import Model
 from noisewise.mechanism.noise.shape import Shape
 from noisewise.model.arrays import FloatArray, IntArray
@@ -47,7 +48,8 @@ class Data:
     def take(self, groups: IntArray) -> "Data":
         """Those of some of the groups, or of a group several times."""
         most = None if self.most is None else self.most[groups]
-        return replace(self, y=self.y[groups], scale=self.scale[groups], most=most)
+        y, scale = (np.asfortranarray(one[groups]) for one in (self.y, self.scale))
+        return replace(self, y=y, scale=scale, most=most)
 
     @staticmethod
     def join(pieces: "Sequence[Data]") -> "Data":
@@ -182,6 +184,7 @@ class Target:
     def _split(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The coordinates of the parts, one after the other, and the model's own."""
         end = self.parts * self.each
+        x = np.asarray(x, order=matrices.order(self.cone.numbers))
         return x[:, :end].reshape(-1, self.each), x[:, end:]
 
     def at(self, x: FloatArray) -> Point:
@@ -199,7 +202,7 @@ class Target:
     def expected(self, x: FloatArray) -> FloatArray:
         """The statistics without noise, and N where it is not known: (batch, parts, ...)."""
         point, (j, k) = self.at(x), self.data.pairs
-        c = point.root @ point.root.swapaxes(2, 3)
+        c = times(point.root, point.root.swapaxes(2, 3))
         per_record = c[:, :, j, k] + point.mean[:, :, j] * point.mean[:, :, k] - self.data.less
         n = point.size[:, :, None]
         return np.concatenate([n * point.mean, n * per_record, *([n] if self.unknown else [])], 2)
@@ -228,7 +231,7 @@ class Target:
         to_n = density.to_size.reshape(-1)
         if precision is not None:
             j, k = data.pairs
-            square = root @ root.swapaxes(1, 2)
+            square = times(root, root.swapaxes(1, 2))
             per_record = square[:, j, k] + mean[:, j] * mean[:, k] - data.less
             whole = np.concatenate([mean, per_record], axis=1)
             y, weight = (one.reshape(-1, one.shape[2]) for one in (data.y, precision))
@@ -239,8 +242,8 @@ class Target:
             to_square = np.zeros_like(square)
             to_square[:, j, k] = n[:, None] * pull[:, q:]
             to_square = to_square + to_square.swapaxes(1, 2)  # twice the gradient in C
-            to_mean = to_mean + n[:, None] * pull[:, :q] + (to_square @ mean[:, :, None])[:, :, 0]
-            to_root = to_root + to_square @ root
+            to_mean = to_mean + n[:, None] * pull[:, :q] + matrices.times_vector(to_square, mean)
+            to_root = to_root + times(to_square, root)
             if self.unknown:
                 away = y[:, s] - n
                 log_noise = log_noise + weight[:, s] * away**2
