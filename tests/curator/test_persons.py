@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from noisewise import Bins, Bounds, families
+from noisewise.curator.choice import crowds_of, evenly_spaced
 from noisewise.curator.database import connect
-from noisewise.curator.persons import crowded_heads, evenly_spaced
 from noisewise.curator.publish import prepare
 from noisewise.curator.settings import Settings
 from noisewise.curator.values import number_of_person, person_of_text
@@ -34,29 +34,37 @@ def counted(records: Any, most: int, **more: Any) -> list[tuple[int, list[int]]]
 
 @pytest.mark.parametrize("most", [1, 2, 5, 9])
 def test_every_m_kth_record_is_kept_from_any_start(most: int) -> None:
-    for m in range(1, 25):
+    for m in range(most + 1, 25):
         chances, starts = np.zeros(m, dtype=int), set()
-        for number in range(40 * m):
+        kept = evenly_spaced(np.arange(40 * m), m, most)
+        for number, own in enumerate(kept):
             start = _start(number, m)
-            kept = evenly_spaced(np.arange(m) == 0, np.full(m, number), most)
             places = np.arange(m) + start
-            wanted = (places + 1) * most // m > places * most // m if m > most else kept | True
-            assert kept.tolist() == wanted.tolist()
-            assert kept.sum() == min(m, most)
-            chances += kept if start not in starts else 0
+            wanted = (places + 1) * most // m > places * most // m
+            assert own.tolist() == np.flatnonzero(wanted).tolist()
+            chances[own] += start not in starts
             starts.add(start)
         assert starts == set(range(m))
-        assert set(chances) == {min(m, most)}  # each record the same chance, k/m
+        assert set(chances) == {most}  # each record the same chance, k/m
 
 
-def test_nobody_with_too_many_is_overlooked(rng: np.random.Generator) -> None:
-    heads = rng.choice(rng.integers(0, 2**32, 70_000), 300_000).astype(np.uint32)
-    found, sizes = np.unique(heads, return_counts=True)
-    for most in (1, 5, 10, 10**6):
-        assert crowded_heads(heads.copy(), most).tolist() == found[sizes > most].tolist()
-    for few in ([], [0], [0, 0], [2**32 - 1] * 3):
-        crowded = crowded_heads(np.array(few, dtype=np.uint32), 1)
-        assert crowded.tolist() == ([few[0]] if len(few) > 1 else [])
+@pytest.mark.parametrize("span", [2**16, 2**63], ids=["numbers", "digests"])
+def test_nobody_with_too_many_is_overlooked(span: int, rng: np.random.Generator) -> None:
+    """Persons and rows share 64 bits where they fit; else digests that begin alike occur."""
+    persons = rng.integers(-span, span, 70_000)
+    for n in (0, 1, 2, 40, 300_000):
+        number = rng.choice(persons, n)
+        found, sizes = np.unique(number, return_counts=True)
+        for most in (1, 5, 10, 10**6):
+            crowds = crowds_of(number.copy(), most)
+            ends = crowds.first + crowds.size
+            theirs = [crowds.rows[a:z] for a, z in zip(crowds.first, ends, strict=True)]
+            many = sizes > most
+            assert [number[rows[0]] for rows in theirs] == crowds.number.tolist()
+            assert sorted(crowds.number) == found[many].tolist()
+            for rows in theirs[:50]:
+                assert sorted(rows) == np.flatnonzero(number == number[rows[0]]).tolist()
+            assert crowds.size.sum() == sizes[many].sum()
 
 
 @pytest.mark.parametrize("most", [1, 3, 5, 10**6])
@@ -233,19 +241,32 @@ def test_persons_of_one_number_are_two(pair: tuple[Any, Any], relation: str) -> 
         assert (n, sums[-1]) == (sum(kept), kept[1])
 
 
-def test_persons_whose_digests_begin_alike_have_no_say_in_each_others_choice() -> None:
-    with connect() as connection:
-        ((one, other),) = connection.execute(
-            """SELECT min(i), max(i) FROM range(400000) t(i) GROUP BY hash(i) >> 32
-            HAVING count(*) = 2 LIMIT 1"""
-        ).fetchall()
-    frame = pd.DataFrame({"who": [one] * 3 + [other] * 4, "x": [1.0, 2, 3, 10, 20, 30, 40]})
-    for own in (frame, frame.assign(who=frame["who"].astype(str))):
-        for most in (1, 2, 3, 4, 6, 7):
-            together = counted(own, most)[0]
-            alone = [counted(own[frame["who"] == who], most)[0] for who in (one, other)]
+def test_persons_whose_digests_begin_alike_have_no_say_in_each_others_choice(
+    rng: np.random.Generator,
+) -> None:
+    """Digests can be turned back: these differ in their last five bits alone, which are not looked
+    at where there are 16 records or more.
+    """
+    digest = 0x0123456789ABCDE0
+    numbers = [_number_of_digest(digest + person) for person in range(12)]
+    assert [_start(number, 2**64) - digest for number in numbers] == list(range(12))
+    frame = pd.DataFrame({"who": np.repeat(numbers, np.arange(1, 13))})
+    frame["x"] = rng.uniform(0, 100, len(frame)).round()
+    for own in (frame, frame.assign(who=frame["who"].map("{}.0".format))):
+        for most in (1, 2, 5, 11):
+            together = counted(own.sample(frac=1, random_state=most), most)[0]
+            alone = [counted(records, most)[0] for _, records in own.groupby("who")]
             assert together[0] == sum(n for n, _ in alone)
             assert together[1] == np.sum([sums for _, sums in alone], axis=0).tolist()
+
+
+def _number_of_digest(x: int) -> int:
+    """SplitMix64 from its end to its beginning, as a signed number."""
+    for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
+        x ^= x >> shift ^ x >> 2 * shift
+        x = x * pow(factor, -1, 2**64) % 2**64
+    x = (x - 0x9E3779B97F4A7C15) % 2**64
+    return x - 2**64 if x >= 2**63 else x
 
 
 def _start(number: int, m: int) -> int:

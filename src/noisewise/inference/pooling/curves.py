@@ -16,12 +16,12 @@ from noisewise.inference.infer import BATCH, BATCH_OF_TWO
 from noisewise.inference.methods.base import Request
 from noisewise.inference.methods.grid_solutions import OneParameter, TwoParameters
 from noisewise.inference.observations import batch_key, gather
-from noisewise.inference.pooling import threads
 from noisewise.inference.pooling.populations import Gamma, Normal, Population
 from noisewise.inference.pooling.reference import Reference, prior_of_second
 from noisewise.inference.problem import Problem
 from noisewise.inference.solution import Solution
 from noisewise.inference.solver import NUMERICAL, Solver
+from noisewise.model import threads
 from noisewise.model.arrays import FloatArray, IntArray
 from noisewise.model.priors import Prior
 

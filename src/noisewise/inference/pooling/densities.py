@@ -12,9 +12,9 @@ import numpy as np
 from noisewise.inference.grid import adaptive as grids
 from noisewise.inference.grid.adaptive import Grid
 from noisewise.inference.grid.marginal import Marginal
-from noisewise.inference.pooling import threads
 from noisewise.inference.pooling.evidence import Evidence, Groups
 from noisewise.inference.pooling.lattice import Lattice
+from noisewise.model import threads
 from noisewise.model.arrays import FloatArray, IntArray
 
 SMOOTH = 0.6

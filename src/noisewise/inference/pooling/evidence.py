@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from noisewise.inference.pooling import threads
 from noisewise.inference.pooling.curves import Curve
 from noisewise.inference.pooling.nodes import CELLS, Interpolants, Panels, panels
 from noisewise.inference.pooling.populations import Population
+from noisewise.model import threads
 from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
 HERMITE, HERMITE_WEIGHT = np.polynomial.hermite_e.hermegauss(11)

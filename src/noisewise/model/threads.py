@@ -12,11 +12,18 @@ MOST = 4
 """Threads: beyond, they wait for each other."""
 
 
+def workers(jobs: int) -> int:
+    """How many threads so many jobs get."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on every system
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    return min(MOST, jobs, cores)
+
+
 def run(work: Callable[[Job], Found], jobs: Sequence[Job]) -> Iterator[Found]:
     """The results in the order of the jobs, each as soon as it is there."""
-    workers = min(MOST, len(jobs), len(os.sched_getaffinity(0)))
-    if workers < 2:
+    number = workers(len(jobs))
+    if number < 2:
         yield from map(work, jobs)
         return
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(number) as pool:
         yield from pool.map(work, jobs)
