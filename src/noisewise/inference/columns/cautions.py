@@ -70,8 +70,9 @@ def regression_cautions(
     if _moved_by_half_the_prior(sigma[:, 0], scale) > LEANS:
         out.append(
             "sigma and r2 lean on their prior, which expects a sigma of about "
-            f"{np.sqrt(scale):.2g} of half the outcome's bounds. State a prior with another scale; "
-            "more records or a larger epsilon help too."
+            f"{np.sqrt(scale):.2g} of half the outcome's bounds. If yours is smaller, intervals of "
+            "the coefficients may be wider than need be. State a prior with another scale; more "
+            "records or a larger epsilon help too."
         )
     r = beta.shape[1] - 1
     centre = beta[:, 0] + (beta[:, 1:] * mean[:, :r]).sum(axis=1)
