@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from noisewise import Bins, Bounds, families
-from noisewise.curator.choice import crowds_of, evenly_spaced
+from noisewise.curator.choice import crowded_heads, crowds_of, evenly_spaced
 from noisewise.curator.database import connect
 from noisewise.curator.publish import prepare
 from noisewise.curator.settings import Settings
@@ -46,6 +46,16 @@ def test_every_m_kth_record_is_kept_from_any_start(most: int) -> None:
             starts.add(start)
         assert starts == set(range(m))
         assert set(chances) == {most}  # each record the same chance, k/m
+
+
+def test_no_head_of_too_many_is_overlooked(rng: np.random.Generator) -> None:
+    heads = rng.choice(rng.integers(0, 2**32, 70_000), 300_000).astype(np.uint32)
+    found, sizes = np.unique(heads, return_counts=True)
+    for most in (1, 5, 10, 10**6):
+        assert crowded_heads(heads.copy(), most).tolist() == found[sizes > most].tolist()
+    for few in ([], [0], [0, 0], [2**32 - 1] * 3):
+        crowded = crowded_heads(np.array(few, dtype=np.uint32), 1)
+        assert crowded.tolist() == ([few[0]] if len(few) > 1 else [])
 
 
 @pytest.mark.parametrize("span", [2**16, 2**63], ids=["numbers", "digests"])

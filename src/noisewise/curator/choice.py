@@ -9,7 +9,7 @@ contribute, so it does not matter which of them comes first.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,17 @@ class Crowds:
     def rows_of(self, persons: IntArray) -> IntArray:
         """The rows of each of persons with equally many."""
         return self.rows[self.first[persons, None] + np.arange(self.size[persons[0]])]
+
+
+def crowded_heads(heads: NDArray[np.uint32], most: int) -> NDArray[np.uint32]:
+    """Those of more than `most` records, in order. The heads are sorted where they lie, which takes
+    a tenth of the time in which a database counts them.
+    """
+    heads.sort()
+    later, earlier = heads[most:], heads[:-most]
+    found = later[later == earlier]
+    each: NDArray[np.uint32] = found[np.diff(found, prepend=~found[:1]) != 0]
+    return each
 
 
 def crowds_of(number: IntArray, most: int) -> Crowds:
@@ -97,10 +108,22 @@ def crowds_of(number: IntArray, most: int) -> Crowds:
     return found if fit else _told_apart(found, number, most)
 
 
-def choose(kept: BoolArray, crowds: Crowds, columns: Sequence[FloatArray], most: int) -> None:
-    """Mark which of the crowds' rows are kept."""
+def crowds_in_order(person: NDArray[Any], number: IntArray, most: int) -> Crowds:
+    """The same, of records that lie in order of their persons' names, of which some share a
+    number.
+    """
+    new = np.ones(len(person), dtype=bool)
+    new[1:] = person[1:] != person[:-1]
+    first = np.flatnonzero(new)
+    persons = Crowds(number[first], np.arange(len(person)), first, np.diff(first, append=len(new)))
+    return persons.of(persons.size > most)
 
-    def mark(persons: IntArray) -> None:
+
+def kept_rows(crowds: Crowds, columns: Sequence[FloatArray], most: int) -> BoolArray:
+    """Which records are kept."""
+    kept = np.ones(len(columns[0]), dtype=bool)
+
+    def choose(persons: IntArray) -> None:
         rows = crowds.rows_of(persons)
         values = [column[rows] for column in columns]
         order = np.argsort(values[0]) if len(values) == 1 else np.lexsort(values[::-1])
@@ -108,7 +131,8 @@ def choose(kept: BoolArray, crowds: Crowds, columns: Sequence[FloatArray], most:
         kept[rows] = False
         kept[np.take_along_axis(rows, np.take_along_axis(order, places, 1), 1)] = True
 
-    list(threads.run(mark, crowds.by_size()))
+    list(threads.run(choose, crowds.by_size()))
+    return kept
 
 
 def evenly_spaced(number: IntArray, m: int, most: int) -> IntArray:

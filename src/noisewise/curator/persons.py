@@ -11,18 +11,25 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from noisewise.curator.choice import Crowds, choose, crowds_of
+from noisewise.curator.choice import (
+    Crowds,
+    crowded_heads,
+    crowds_in_order,
+    crowds_of,
+    kept_rows,
+)
 from noisewise.curator.database import connect
 from noisewise.curator.reading import Key, Persons
 from noisewise.curator.records import open_columns
 from noisewise.curator.schema import kind_of
 from noisewise.curator.values import number_of_person
-from noisewise.model.arrays import BoolArray
 
 FAILED = "+0"
 """In place of a person, where a part of a cluster's records could not be read: whoever is zero is
 "0".
 """
+HEAD = "(hash(number) >> 32)::UINTEGER"
+"""The first bits of a digest of a person: those of two may be the same."""
 Labels: TypeAlias = Mapping[str, tuple[Key, ...]]
 """The public labels of each column that is text, by its name of ours."""
 Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -48,20 +55,23 @@ def bounded(
         if kind_of(records, name) == "VARCHAR"
     }
     kind = kind_of(records, "person")
-    read = [f"{_as_number(name, lists.get(name))} AS {name}" for name in names]
-    read.append(f"{number_of_person('person', kind)} AS number")
-    known = "FROM records WHERE person IS NOT NULL"
+    number = f"{number_of_person('person', kind)} AS number"
+    read = ", ".join(
+        [number, *(f"{_as_number(name, lists.get(name))} AS {name}" for name in names)]
+    )
     if kind == "BIGINT":
-        held = records.query("records", f"SELECT {', '.join(read)} {known}").fetchnumpy()
-        kept = _kept(held, crowds_of(held["number"], persons.most), persons.most)
+        known = f"SELECT {read} FROM records WHERE person IS NOT NULL"
+        held = records.query("records", known).fetchnumpy()
+        crowds = crowds_of(held.pop("number"), persons.most)
+        kept = kept_rows(crowds, list(held.values()), persons.most)
+        connection.register("held", {**held, "kept": kept})
+        chosen = "SELECT * FROM held WHERE kept"
     else:
-        read.append("person")
-        records.query("records", f"CREATE TEMP TABLE named AS SELECT {', '.join(read)} {known}")
-        held, kept = _kept_by_name(connection, persons.most)
-    del held["number"]
-    connection.register("held", held | {"kept": kept})
+        known = f"SELECT {read}, person FROM records WHERE person IS NOT NULL"
+        records.query("records", f"CREATE TEMP TABLE held AS {known}")
+        chosen = _chosen_by_name(connection, names, persons.most)
     said = ", ".join(_as_said(name, lists.get(name)) for name in names)
-    return connection.sql(f"SELECT {said} FROM held WHERE kept")
+    return connection.sql(f"SELECT {said} FROM ({chosen})")
 
 
 def _literal(key: Key) -> str:
@@ -83,37 +93,42 @@ def _as_said(name: str, labels: str | None) -> str:
     return name if labels is None else f"([{labels}])[{name}::INTEGER] AS {name}"
 
 
-def _kept(held: Arrays, crowds: Crowds, most: int) -> BoolArray:
-    """Which records are kept."""
-    columns = [column for name, column in held.items() if name not in ("number", "person")]
-    kept = np.ones(len(columns[0]), dtype=bool)
-    choose(kept, crowds, columns, most)
-    return kept
-
-
-def _kept_by_name(connection: duckdb.DuckDBPyConnection, most: int) -> tuple[Arrays, BoolArray]:
-    """The records of persons with names, and which are kept."""
-    held = connection.sql("SELECT * EXCLUDE person FROM named").fetchnumpy()
-    crowds = crowds_of(held["number"], most)
-    connection.register("crowd", {"number": crowds.number})
-    shared = connection.sql(
-        """SELECT number FROM named SEMI JOIN crowd USING (number)
-        GROUP BY number HAVING min(person) <> max(person)"""
-    ).fetchnumpy()
-    if not len(shared["number"]):
-        return held, _kept(held, crowds, most)
+def _chosen_by_name(connection: duckdb.DuckDBPyConnection, names: list[str], most: int) -> str:
+    """The records that are kept, as a query, where persons have names. Those stay in the database,
+    and only the records of persons who may have too many leave it.
+    """
+    columns = ", ".join(names)
+    heads = connection.sql(f"SELECT {HEAD} AS head FROM held").fetchnumpy()["head"]
+    crowded = crowded_heads(heads, most)
+    if not len(crowded):
+        return "SELECT * FROM held"
+    connection.register("crowded", {"head": crowded})
+    crowd = f"held SEMI JOIN crowded ON {HEAD} = head"
+    several = "GROUP BY number HAVING min(person) <> max(person)"
+    shared = connection.sql(f"SELECT number FROM {crowd} {several}").fetchnumpy()
     connection.register("shared", shared)
-    alone = "SELECT * EXCLUDE person FROM named ANTI JOIN shared USING (number)"
-    by_name = "SELECT * FROM named SEMI JOIN shared USING (number) ORDER BY person"
-    held, theirs = (connection.sql(query).fetchnumpy() for query in (alone, by_name))
-    another = theirs["person"][1:] != theirs["person"][:-1]
-    first = np.flatnonzero(np.concatenate([[True], another]))
-    rows = np.arange(len(theirs["person"]))
-    named = Crowds(theirs["number"][first], rows, first, np.diff(first, append=len(rows)))
-    kept = _kept(held, crowds_of(held["number"], most), most)
-    kept_of_theirs = _kept(theirs, named.of(named.size > most), most)
-    together = {name: np.concatenate([own, theirs[name]]) for name, own in held.items()}
-    return together, np.concatenate([kept, kept_of_theirs])
+    alone = connection.sql(
+        f"SELECT number, {columns} FROM {crowd} ANTI JOIN shared USING (number)"
+    ).fetchnumpy()
+    by_name = connection.sql(
+        f"""SELECT number, person, {columns} FROM held SEMI JOIN shared USING (number)
+        ORDER BY person"""
+    ).fetchnumpy()
+    in_order = crowds_in_order(by_name.pop("person"), by_name.pop("number"), most)
+    kept = [
+        _kept(alone, crowds_of(alone.pop("number"), most), most),
+        _kept(by_name, in_order, most),
+    ]
+    together = {name: np.concatenate([part[name] for part in kept]) for name in names}
+    connection.register("kept", together)
+    others = f"SELECT {columns} FROM held ANTI JOIN crowded ON {HEAD} = head"
+    return f"{others} UNION ALL SELECT {columns} FROM kept"
+
+
+def _kept(columns: Arrays, crowds: Crowds, most: int) -> Arrays:
+    """The records that are kept."""
+    kept = kept_rows(crowds, list(columns.values()), most)
+    return {name: column[kept] for name, column in columns.items()}
 
 
 def keys_of(part: Any, column: str) -> list[str | None]:
