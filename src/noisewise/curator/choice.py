@@ -72,8 +72,9 @@ def crowds_of(number: IntArray, most: int) -> Crowds:
     both do not fit in 64 bits, a digest stands for the person.
     """
     n = len(number)
+    nobody = Crowds(*[np.zeros(0, dtype=np.int64)] * 4)
     if n <= most:
-        return Crowds(*[np.zeros(0, dtype=np.int64)] * 4)
+        return nobody
     bits = np.uint64(n.bit_length())
     row = (np.uint64(1) << bits) - np.uint64(1)
     lowest = number.min()
@@ -99,11 +100,12 @@ def crowds_of(number: IntArray, most: int) -> Crowds:
     _for_all(make, n)
     _sort(keys)
     _for_all(compare, n - most)
+    if not crowded.any():
+        return nobody
     edges = np.flatnonzero(np.diff(crowded, prepend=False, append=False))
     first, size = edges[::2], edges[1::2] - edges[::2] + most
     whose = (keys[first] >> bits).view(np.int64) + lowest
-    if first.size:
-        _for_all(leave_row, n)
+    _for_all(leave_row, n)
     found = Crowds(whose, keys.view(np.int64), first, size)
     return found if fit else _told_apart(found, number, most)
 
