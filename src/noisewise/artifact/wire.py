@@ -100,15 +100,18 @@ def rehearse_file(blank: Release) -> int:
     )
 
 
+def _unreadable(path: str | os.PathLike[str], error: Exception) -> ReleaseFormatError:
+    why = getattr(error, "strerror", None) or "no such name"
+    return ReleaseFormatError(f"cannot read {os.fspath(path)!r}: {why}.")
+
+
 def load(path: str | os.PathLike[str]) -> Release:
     """Read a release and check it: format, version, every field, every value, and the checksum."""
     try:
         with open(path, "rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
-        raise ReleaseFormatError(
-            f"cannot read {path!r}: {getattr(error, 'strerror', None) or 'no such name'}."
-        ) from None
+        raise _unreadable(path, error) from None
     if len(data) > MAX_BYTES:
         raise ReleaseFormatError(
             f"{path} is larger than {MAX_BYTES >> 20} MiB and no release; check the path."
@@ -149,9 +152,7 @@ def load_many(path: str | os.PathLike[str]) -> list[Release]:
     except (OSError, ValueError) as error:
         if isinstance(error, ReleaseFormatError):
             raise
-        raise ReleaseFormatError(
-            f"cannot read {path!r}: {getattr(error, 'strerror', None) or 'no such name'}."
-        ) from None
+        raise _unreadable(path, error) from None
     if not releases:
         raise ReleaseFormatError(f"{path} holds no release; make one with `noisewise release`.")
     return releases

@@ -67,12 +67,15 @@ def regression_cautions(
     mean, covariance = found.point.pooled()
     out += mostly_prior(asked, np.sqrt(np.einsum("bii->bi", covariance)))
     beta, sigma = (one.reshape(-1, one.shape[2]) for one in found.parameters[:2])
+    outcome = asked.columns[-1]
+    assert isinstance(outcome, Number)
     if _moved_by_half_the_prior(sigma[:, 0], scale) > LEANS:
+        expected = float(np.sqrt(scale))
         out.append(
             "sigma and r2 lean on their prior, which expects a sigma of about "
-            f"{np.sqrt(scale):.2g} of half the outcome's bounds. If yours is smaller, intervals of "
-            "the coefficients may be wider than need be. State a prior with another scale; more "
-            "records or a larger epsilon help too."
+            f"{expected * outcome.bounds.radius:.2g}, {expected:.2g} of half the outcome's bounds. "
+            "If yours is smaller, intervals of the coefficients may be wider than need be. State a "
+            "prior with another scale; more records or a larger epsilon help too."
         )
     r = beta.shape[1] - 1
     centre = beta[:, 0] + (beta[:, 1:] * mean[:, :r]).sum(axis=1)
@@ -81,14 +84,12 @@ def regression_cautions(
     beyond = special.ndtr((-1 - centre) / spread) + special.ndtr((centre - 1) / spread)
     share = float(beyond.mean())
     if share > BEYOND:
-        name = asked.columns[-1].name
         out.append(
-            f"about {share:.0%} of the outcome {name!r} would lie outside its bounds under this "
-            "model: there records are left out or moved, and the line bends. Wider bounds of the "
-            "outcome help."
+            f"about {share:.0%} of the outcome {outcome.name!r} would lie outside its bounds under "
+            "this model: there records are left out or moved, and the line bends. Wider bounds of "
+            "the outcome help."
         )
-    outcome = asked.columns[-1]
-    if kept is not None and isinstance(outcome, Number):
+    if kept is not None:
         out += _left_out(outcome, 1 - float(np.median(kept)), centre, float(spread.mean()))
     return tuple(out)
 
