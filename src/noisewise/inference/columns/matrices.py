@@ -3,7 +3,7 @@ proposed it is told so.
 
 NumPy takes as long for a step along the last axis, of three numbers, as for one along a batch of
 hundreds. So the batch is what lies together in memory (Fortran's order) where matrices are small,
-and sums of products go along it: of a thousand matrices of three rows, in a quarter of the time.
+and sums of products go along it.
 """
 
 from typing import Literal
