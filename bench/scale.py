@@ -45,12 +45,11 @@ VALUE = (
     "CASE WHEN random() < 0.001 THEN NULL ELSE (random() + random() + random() + random() - 2) "
     "* 30 + 50 END"
 )
-PLACE = "(row * 7654321 % ROWS)"
-NOBODY, TENTH = f"({PLACE} // 4)", f"({PLACE} // 40 * 10 + least({PLACE} % 40 // 3, 9))"
+NOBODY, TENTH = "(row // 4)", "(row // 40 * 10 + least(row % 40 // 3, 9))"
 TABLES = {
     "scale": f"{VALUE} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county",
     "columns": ", ".join(f"{VALUE} AS x{j}" for j in range(COLUMNS)),
-    "persons": f"{VALUE} AS x, {NOBODY} AS nobody, {TENTH} AS tenth, {PLACE} // 10 AS everybody, "
+    "persons": f"{VALUE} AS x, {NOBODY} AS nobody, {TENTH} AS tenth, row // 10 AS everybody, "
     f"'patient ' || lpad({NOBODY}::VARCHAR, 9, '0') AS nobody_named, "
     f"'patient ' || lpad({TENTH}::VARCHAR, 9, '0') AS tenth_named",
 }
@@ -64,10 +63,12 @@ def make_folder(rows: int, table: str = "scale") -> Path:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         each = rows // FILES
+        order = " ORDER BY hash(row)" if table == "persons" else ""
+        connection = duckdb.connect()
+        connection.execute(f"CREATE TABLE mixed AS SELECT row FROM range({rows}) t(row){order}")
         for number in range(FILES):
-            columns = TABLES[table].replace("ROWS", str(rows))
-            query = f"SELECT {columns} FROM range({number * each}, {(number + 1) * each}) t(row)"
-            duckdb.execute(f"COPY ({query}) TO '{part}/{number}.parquet'")
+            query = f"SELECT {TABLES[table]} FROM mixed LIMIT {each} OFFSET {number * each}"
+            connection.execute(f"COPY ({query}) TO '{part}/{number}.parquet'")
         part.rename(folder)
     return folder
 

@@ -58,9 +58,11 @@ def test_no_head_of_too_many_is_overlooked(rng: np.random.Generator) -> None:
         assert crowded.tolist() == ([few[0]] if len(few) > 1 else [])
 
 
-@pytest.mark.parametrize("span", [2**16, 2**63], ids=["numbers", "digests"])
+@pytest.mark.parametrize("span", [2**16, 2**32, 2**63], ids=["close", "numbers", "digests"])
 def test_nobody_with_too_many_is_overlooked(span: int, rng: np.random.Generator) -> None:
-    """Persons and rows share 64 bits where they fit; else digests that begin alike occur."""
+    """Close numbers are counted; persons and rows share 64 bits where they fit; else digests that
+    begin alike occur.
+    """
     persons = rng.integers(-span, span, 70_000)
     for n in (0, 1, 2, 40, 300_000):
         number = rng.choice(persons, n)

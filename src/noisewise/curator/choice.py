@@ -13,10 +13,15 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from noisewise.model import threads
 from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
+CLOSE = 2
+"""Numbers are close to each other if they span no more than so many times the records."""
+SHORT = 1 << 30
+"""So many records have rows, and persons of close numbers, that 32 bits hold."""
 PART = 1 << 15
 """So many records at a time stay near the processor."""
 
@@ -53,6 +58,10 @@ class Crowds:
         return self.rows[self.first[persons, None] + np.arange(self.size[persons[0]])]
 
 
+NOBODY = Crowds(*[np.zeros(0, dtype=np.int64)] * 4)
+"""Who has too many, if nobody has."""
+
+
 def crowded_heads(heads: NDArray[np.uint32], most: int) -> NDArray[np.uint32]:
     """Those of more than `most` records, in order. The heads are sorted where they lie, which takes
     a tenth of the time in which a database counts them.
@@ -67,24 +76,47 @@ def crowded_heads(heads: NDArray[np.uint32], most: int) -> NDArray[np.uint32]:
 def crowds_of(number: IntArray, most: int) -> Crowds:
     """The persons with more than `most` records, given the number of each record's person; numbers
     that are written over, because memory takes long to get.
+    """
+    if len(number) <= most:
+        return NOBODY
+    lowest, highest = int(number.min()), int(number.max())
+    if highest - lowest < CLOSE * len(number):
+        return _crowds_of_close(number, lowest, most)
+    return _crowds_of_far(number, lowest, highest, most)
 
-    One sort of whole numbers, each a person and the row of a record, brings all together. Where
-    both do not fit in 64 bits, a digest stands for the person.
+
+def _crowds_of_close(number: IntArray, lowest: int, most: int) -> Crowds:
+    """Of persons whose numbers are close to each other: each one's records are counted."""
+    number -= lowest
+    sizes = np.bincount(number)
+    crowded = sizes > most
+    if not crowded.any():
+        return NOBODY
+    rows = np.flatnonzero(crowded[number])
+    # a sparse matrix of one column, with a person in each row: read by rows, the records of one
+    # person lie together, without a sort
+    index = np.int32 if len(number) < SHORT else np.int64
+    one_column = np.array([0, len(rows)], dtype=index)
+    records = (rows.astype(index), number[rows].astype(index), one_column)
+    by_person = sparse.csc_array(records, (len(sizes), 1)).tocsr()
+    persons = np.flatnonzero(crowded)
+    return Crowds(persons + lowest, by_person.data, by_person.indptr[persons], sizes[persons])
+
+
+def _crowds_of_far(number: IntArray, lowest: int, highest: int, most: int) -> Crowds:
+    """Of others one sort of whole numbers, each a person and the row of a record, brings all
+    together. Where both do not fit in 64 bits, a digest stands for the person.
     """
     n = len(number)
-    nobody = Crowds(*[np.zeros(0, dtype=np.int64)] * 4)
-    if n <= most:
-        return nobody
     bits = np.uint64(n.bit_length())
     row = (np.uint64(1) << bits) - np.uint64(1)
-    lowest = number.min()
-    fit = int(number.max()) - int(lowest) < 1 << (64 - int(bits))
+    fit = highest - lowest < 1 << (64 - int(bits))
     keys = (number if fit else number.copy()).view(np.uint64)
     crowded = np.empty(n - most, dtype=bool)
 
     def make(part: slice) -> None:
         if fit:
-            keys[part] -= lowest.view(np.uint64)
+            number[part] -= lowest
             keys[part] <<= bits
         else:
             keys[part] = _digest(number[part]) & ~row
@@ -101,7 +133,7 @@ def crowds_of(number: IntArray, most: int) -> Crowds:
     _sort(keys)
     _for_all(compare, n - most)
     if not crowded.any():
-        return nobody
+        return NOBODY
     edges = np.flatnonzero(np.diff(crowded, prepend=False, append=False))
     first, size = edges[::2], edges[1::2] - edges[::2] + most
     whose = (keys[first] >> bits).view(np.int64) + lowest
