@@ -233,6 +233,18 @@ def test_long_numbers_are_not_rounded_in_any_form(most: int, tmp_path: Path) -> 
     assert counted(nullable.assign(who=nullable["who"].astype("Int64")), most) == wanted
 
 
+@pytest.mark.parametrize(
+    "endless",
+    [Decimal("1E+999999999"), Decimal("-1E-999999999"), 10**5000, Decimal("NaN")],
+    ids=["large", "small", "int", "nan"],
+)
+def test_a_number_that_would_fill_the_memory_is_nobody(endless: Any) -> None:
+    who = [Decimal("1E+20"), 10**20, Decimal("100000000000000000000.0"), endless]
+    frame = pd.DataFrame({"who": np.array(who, dtype=object), "x": [1.0, 2.0, 3.0, 4.0]})
+    assert counted(frame, 5)[0][0] == 3
+    assert counted(frame, 1)[0][0] == 1
+
+
 @pytest.mark.parametrize("relation", ["replace_one", "add_remove"])
 @pytest.mark.parametrize("pair", [("8", "7.6"), ("10", "1e1"), (2**53, 2**53 + 1), ("Zed", None)])
 def test_persons_of_one_number_are_two(pair: tuple[Any, Any], relation: str) -> None:

@@ -13,6 +13,8 @@ from noisewise.curator.values import Form, of_number, of_text, person_of
 
 EXACT = {"i": "BIGINT", "u": "UBIGINT"}
 """Whole numbers by the kind of their dtype, to DuckDB."""
+LONGEST = 4300
+"""Digits of a person's number at most: as many as Python writes out of an int."""
 
 
 def open_pandas(records: Any, columns: Columns) -> Source:
@@ -67,13 +69,20 @@ def _value(item: Any, wanted: Form) -> tuple[float, str | None]:
         return np.nan, None
 
 
+def _digits(person: Decimal) -> str | None:
+    """A person's number, written out; nobody where it is so long that one record would fill the
+    memory.
+    """
+    return f"{person:f}" if abs(person.adjusted()) <= LONGEST else None
+
+
 def _number_or_text(item: Any, wanted: Form) -> tuple[float, str | None]:
     if isinstance(item, str):
         text = str.__str__(item)  # of a subclass too, without running its code
         text.encode()  # fails for a lone surrogate, which no CSV or Parquet file can hold
         return np.nan, text
     if wanted == "person" and isinstance(item, (numbers.Integral, Decimal, np.bool_)):
-        return np.nan, f"{item:f}" if isinstance(item, Decimal) else str(int(item))
+        return np.nan, _digits(item) if isinstance(item, Decimal) else str(int(item))
     if isinstance(item, (bool, np.bool_)):
         return (np.nan, str(bool(item)).lower()) if wanted != "number" else (float(item), None)
     # one complex record makes complex numbers of a whole column
