@@ -9,13 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas
+from three_ways import Answer, show
 
 import noisewise
 
 OUTCOME, ON = "bp", ["age", "sex", "smoker"]
 release, picture = noisewise.load(sys.argv[1]), sys.argv[2]
 posterior = noisewise.regress(release, OUTCOME, ON, seed=1)
-names = ["intercept", *posterior.family.coefficients]
 
 
 def least_squares(gram: np.ndarray, cross: np.ndarray, square: float, n: float) -> tuple:
@@ -59,15 +59,26 @@ design = np.column_stack(
 outcome = table["bp"].to_numpy(dtype=float)
 true, true_se = least_squares(design.T @ design, design.T @ outcome, outcome @ outcome, len(table))
 
-heads = ("posterior, 90 %", "noisy moments taken for true", "the records themselves")
-print(" " * 12 + "".join(f"{head:>30s}" for head in heads))
-for j, name in enumerate(posterior.family.coefficients):
-    low, high = posterior.interval(name, 0.9)
-    cells = [f"{posterior.mean(name):.3g} ({low:.3g} to {high:.3g})"]
-    for beta, se in (naive, (true[1:], true_se[1:])):
-        cells.append(
-            f"{beta[j]:.3g} ({beta[j] - 1.645 * se[j]:.3g} to {beta[j] + 1.645 * se[j]:.3g})"
-        )
-    print(f"{name:12s}" + "".join(f"{cell:>30s}" for cell in cells))
-posterior.plot().savefig(picture)
-print(f"wrote {picture}")
+
+def interval(beta: np.ndarray, se: np.ndarray) -> dict[str, Answer]:
+    every = zip(labels, beta * step, se * step, strict=True)
+    return {name: (b, b - 1.645 * sd, b + 1.645 * sd) for name, b, sd in every}
+
+
+# the change of blood pressure for ten years, and for the other level of a factor
+labels = ["age, for 10 years more", "sex: m against f", "smoker: yes against no"]
+step = np.array([10.0, 1.0, 1.0])
+own = [
+    (posterior.mean(name) * by, *(end * by for end in posterior.interval(name, 0.9)))
+    for name, by in zip(posterior.family.coefficients, step, strict=True)
+]
+show(
+    {
+        "posterior": dict(zip(labels, own, strict=True)),
+        "noisy moments taken for true": interval(*naive),
+        "the records themselves": interval(true[1:], true_se[1:]),
+    },
+    "change of blood pressure (mmHg)",
+    picture,
+    zero=True,
+)
