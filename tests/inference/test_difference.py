@@ -8,6 +8,7 @@ from scipy import stats
 
 import noisewise
 from inference.test_pooling import bernoulli
+from noisewise import Bounds, families, noise
 from noisewise.errors import UnsupportedCombination
 
 
@@ -27,6 +28,27 @@ def test_difference_against_the_two_densities() -> None:
     assert abs(value.probability(above=0) - known) < limit * error + 0.004  # the curve lacks tails
     low, high = value.interval(0.9)
     assert low < gap < high
+
+
+def test_what_people_use_beside_a_parameter_is_compared_too() -> None:
+    """The mean wait, of which a rate is one in so many minutes; against both its posteriors."""
+    law, bounds = noise.Laplace(60.0), Bounds(0, 60, outside="clamp")
+    a, b = noisewise.infer_many(
+        [
+            noisewise.observe(
+                family=families.Exponential(), n=400, statistic=[y], noise=law, bounds=bounds
+            )
+            for y in (4000.0, 3200.0)
+        ],
+        "weak",
+        seed=4,
+    )
+    value = noisewise.difference(a, b, "mean")
+    sd = np.hypot(a.sd("mean"), b.sd("mean"))
+    assert abs(value.mean - (a.mean("mean") - b.mean("mean"))) < 5 * sd / np.sqrt(4000)  # 6e-7
+    assert value.sd == pytest.approx(sd, rel=5 / np.sqrt(2 * 4000))
+    slower = noisewise.difference(b, a, "rate").probability(above=0)
+    assert value.probability(above=0) == slower
 
 
 def test_same_records_are_refused_and_disjoint_groups_are_not() -> None:

@@ -26,7 +26,9 @@ def compare(
     plot: Path | None,
     as_json: bool,
 ) -> None:
-    """Both posteriors, and for each parameter the difference: P(a > b), interval, picture."""
+    """Both posteriors, and the difference of each parameter and of what people use beside it: P(a >
+    b), interval, picture.
+    """
     from noisewise.inference.difference import difference
     from noisewise.inference.infer import infer_many
 
@@ -36,7 +38,7 @@ def compare(
         )
     rows: list[dict[str, Any]] = []
     values = {}
-    for name in both[0].names:
+    for name in (*both[0].names, *both[0].derived):
         value = difference(both[0], both[1], name)
         values[name] = value
         low, high = value.interval(0.9)
@@ -64,10 +66,11 @@ def compare(
         say(f"wrote {out}: {len(rows)} rows", aside=as_json)
     if plot is not None:
         from noisewise.report.forest import plot_difference
+        from noisewise.report.release_page import main_quantity
 
-        first = next((name for name, value in values.items() if value.draws.ndim == 1), None)
-        if first is None:
+        main = main_quantity(both[0])
+        if values[main].draws.ndim > 1:
             raise typer.BadParameter("--plot draws the difference of one number; here are several.")
         with whole(plot) as partial:
-            plot_difference(values[first], first, *names).savefig(partial)
+            plot_difference(values[main], main, *names).savefig(partial)
         say(f"wrote {plot}", aside=as_json)

@@ -7,6 +7,7 @@ import numpy as np
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.apart import check_apart
 from noisewise.inference.posterior import Posterior
+from noisewise.inference.quantities import of_draws
 from noisewise.inference.value import Value
 
 POOLED = "pooled"
@@ -14,8 +15,8 @@ POOLED = "pooled"
 
 
 def difference(a: Posterior, b: Posterior, name: str) -> Value:
-    """The parameter `name` of posterior a less that of b, as draws: mean, sd, interval, and
-    `.probability(above=0)`, that it is larger in a.
+    """The parameter `name` of posterior a less that of b, or a quantity beside the parameters such
+    as "sd", as draws: mean, sd, interval, and `.probability(above=0)`, that it is larger in a.
 
     The two must be of different records, and so independent: two releases of one dataset are
     refused unless they are disjoint groups of it.
@@ -48,9 +49,12 @@ def difference(a: Posterior, b: Posterior, name: str) -> Value:
 
 
 def _draws(posterior: Posterior, name: str) -> Any:
-    if name not in posterior.names:
-        raise UnsupportedCombination(
-            f"no parameter {name!r}; the {posterior.family.kind} family has "
-            f"{', '.join(posterior.names)}."
-        )
-    return np.asarray(posterior.draws[name])
+    if name in posterior.names:
+        return np.asarray(posterior.draws[name])
+    if name in posterior.derived:
+        parameters = [posterior.draws[one] for one in posterior.names]
+        return of_draws(posterior.derived_of(name), posterior.family.parameters, parameters)
+    raise UnsupportedCombination(
+        f"no parameter {name!r}; the {posterior.family.kind} family has "
+        f"{', '.join((*posterior.names, *posterior.derived))}."
+    )
