@@ -18,8 +18,6 @@ from scipy import sparse
 from noisewise.model import threads
 from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
-CLOSE = 2
-"""Numbers are close to each other if they span no more than so many times the records."""
 SHORT = 1 << 30
 """So many records have rows, and persons of close numbers, that 32 bits hold."""
 PART = 1 << 15
@@ -80,13 +78,13 @@ def crowds_of(number: IntArray, most: int) -> Crowds:
     if len(number) <= most:
         return NOBODY
     lowest, highest = int(number.min()), int(number.max())
-    if highest - lowest < CLOSE * len(number):
+    if highest - lowest < len(number):
         return _crowds_of_close(number, lowest, most)
     return _crowds_of_far(number, lowest, highest, most)
 
 
 def _crowds_of_close(number: IntArray, lowest: int, most: int) -> Crowds:
-    """Of persons whose numbers are close to each other: each one's records are counted."""
+    """Of persons whose numbers span no more than there are records: each one's are counted."""
     number -= lowest
     sizes = np.bincount(number)
     crowded = sizes > most
