@@ -90,14 +90,15 @@ def _crowds_of_close(number: IntArray, lowest: int, most: int) -> Crowds:
     crowded = sizes > most
     if not crowded.any():
         return NOBODY
-    rows = np.flatnonzero(crowded[number])
+    persons = np.flatnonzero(crowded)
+    few = 2 * sizes[persons].sum() < len(number)
+    theirs = np.flatnonzero(crowded[number]) if few else slice(None)
     # a sparse matrix of one column, with a person in each row: read by rows, the records of one
     # person lie together, without a sort
     index = np.int32 if len(number) < SHORT else np.int64
-    one_column = np.array([0, len(rows)], dtype=index)
-    records = (rows.astype(index), number[rows].astype(index), one_column)
-    by_person = sparse.csc_array(records, (len(sizes), 1)).tocsr()
-    persons = np.flatnonzero(crowded)
+    rows = np.arange(len(number), dtype=index)[theirs]
+    column = rows, number[theirs].astype(index), np.array([0, len(rows)], dtype=index)
+    by_person = sparse.csc_array(column, (len(sizes), 1)).tocsr()
     return Crowds(persons + lowest, by_person.data, by_person.indptr[persons], sizes[persons])
 
 
