@@ -12,21 +12,22 @@ that the covariates' moments are mostly prior, or that outcomes may have been le
 that are too wide fail like those that are too narrow. All of it at one truth, and within bounds
 that may cut outcomes off.
 
-`drawn`: the same covariates and errors, at truths from the prior, and no outcome is cut off; the
-same limits, and coverage by how large the true sigma is. A method with a prior covers 90 % on
-average over it, not at every truth: what `shapes` shows beyond this is what its one truth, and its
-bounds, do.
+`drawn`: the same covariates and errors, coefficients and sigma from the prior, and no outcome is
+cut off; the same limits. What `shapes` shows beyond this is what its one truth and its bounds do.
 
-Run: python bench/regression_calibration.py [calibration|shapes|drawn] [--trials 1000] [--jobs 2]
-[--only TEXT]. Stop it and start it again, with more trials if you like: finished chunks are kept in
-bench/data and not done again.
+`spread`: as `calibration`, two numbers, coverage by how much the first truly varies. A method with
+a prior covers 90 % on average over it, not at every truth: one shape of a covariate is one truth.
+
+Run: python bench/regression_calibration.py [calibration|shapes|drawn|spread] [--trials 1000]
+[--jobs 2] [--only TEXT]. Stop it and start it again, with more trials if you like: finished chunks
+are kept in bench/data and not done again.
 """
 
 import argparse
 import itertools
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,7 @@ from noisewise.mechanism.products_sensitivity import products_sensitivity
 from noisewise.mechanism.ruler import TOP
 from noisewise.model.column_priors import Linear
 from noisewise.study import engine
-from noisewise.study.regressions import OUTCOME, UNIT, RegressionSetting, uniforms
+from noisewise.study.regressions import OUTCOME, UNIT, RegressionSetting, truth, uniforms
 
 FOLDER = Path(__file__).parent / "data"
 SIZES, EPSILONS = (10, 30, 100, 1000, 10**5), (0.1, 1.0, 10.0)
@@ -207,11 +208,37 @@ def drawn():
 
 
 def drawn_chunk(setting, trials, rng):
-    """As `shape_chunk`, and the true sigma."""
+    """As `shape_chunk`."""
     pairs = [setting.release(rng) for _ in range(trials)]
     releases, truths = zip(*pairs, strict=True)
     by_name = dict(zip(names_of(setting.shape), np.transpose(truths), strict=True))
-    return located(list(releases), by_name, rng) | {"true sigma": by_name["sigma"].tolist()}
+    return located(list(releases), by_name, rng)
+
+
+def spread():
+    pairs = ((100, 10.0), (1000, 1.0), (10_000, 0.3), (1000, 10.0))
+    out = {}
+    for n, epsilon in pairs:
+        plain = RegressionSetting(n, noise.Laplace(1.0), 2)
+        out[f"n={n}, epsilon={epsilon:g}"] = replace(
+            plain, noise=law(plain.family, epsilon, "laplace")
+        )
+    return out
+
+
+def spread_chunk(setting, trials, rng):
+    """U of every truth, and the true sd of the first covariate."""
+    names, releases, truths, sds = ("intercept", *setting.on, "sigma"), [], [], []
+    for _ in range(trials):
+        beta, sigma, exact = truth(setting, rng)
+        family, own = setting.family, setting.noise.broadcast(setting.family.dimension)
+        noisy = exact + own.simulate(rng, 1)[0]
+        releases.append(Release(family, setting.n, tuple(noisy.tolist()), own))
+        truths.append([*beta, sigma])
+        square = exact[len(family.numbers) + family.products.index((1, 1))] / setting.n
+        sds.append(float(np.sqrt(square - (exact[1] / setting.n) ** 2)))
+    by_name = dict(zip(names, np.transpose(truths), strict=True))
+    return located(releases, by_name, rng, setting.on) | {"true sd": sds}
 
 
 def shape_chunk(shaped, trials, rng):
@@ -227,9 +254,9 @@ def names_of(shape):
     return "intercept", "a[1]" if shape == "rare" else "a", "b", "sigma"
 
 
-def located(releases, truths, rng):
+def located(releases, truths, rng, on=("a", "b")):
     """U of every truth, and what the certificate told."""
-    found = regress_many(releases, OUTCOME, ["a", "b"], draws=400, seed=int(rng.integers(2**32)))
+    found = regress_many(releases, OUTCOME, list(on), draws=400, seed=int(rng.integers(2**32)))
     out = {
         name: [one.cdf(name, value) for one, value in zip(found, values, strict=True)]
         for name, values in truths.items()
@@ -316,7 +343,7 @@ def judge_shapes(found):
     failed = {"narrow": 0, "wide": 0}
     for name, own in found.items():
         for key, u in own.items():
-            if key.startswith(("told", "true")):
+            if key.startswith("told"):
                 continue
             told = own["told of sigma" if key == "sigma" else "told"].astype(bool)
             covered = (u > 0.05) & (u < 0.95)
@@ -341,29 +368,25 @@ def judge_shapes(found):
     return sum(failed.values())
 
 
-def by_sigma(found):
-    """Coverage in the thirds of the trials with the smallest, middle and largest true sigma."""
+def judge_spread(found):
+    """Nothing fails: it shows where the 90 % come from."""
+    print("covered in each fifth of the trials, from the least true sd of x0 to the largest:")
     for name, own in found.items():
-        order = np.argsort(own["true sigma"])
+        order = np.argsort(own["true sd"])
         for key, u in own.items():
             if key.startswith(("told", "true")):
                 continue
-            covered = ((u > 0.05) & (u < 0.95))[order]
-            small, middle, large = (part.mean() for part in np.array_split(covered, 3))
-            print(f"{name:50s} {key:10s} {small:.1%} {middle:.1%} {large:.1%}")
-
-
-def judge_drawn(found):
-    failed = judge_shapes(found)
-    print("covered where the true sigma is small, middling, large:")
-    by_sigma(found)
-    return failed
+            covered = (u > 0.05) & (u < 0.95)
+            fifths = [f"{part.mean():6.1%}" for part in np.array_split(covered[order], 5)]
+            print(f"{name:25s} {key:10s} {' '.join(fifths)}   all {covered.mean():.1%}")
+    return 0
 
 
 STUDIES = {
     "calibration": (settings, prior_chunk, judge),
     "shapes": (shapes, shape_chunk, judge_shapes),
-    "drawn": (drawn, drawn_chunk, judge_drawn),
+    "drawn": (drawn, drawn_chunk, judge_shapes),
+    "spread": (spread, spread_chunk, judge_spread),
 }
 
 
