@@ -394,3 +394,15 @@ def test_the_same_records_of_each_person_are_kept_on_clusters(
     on_dask = dask.from_pandas(plain, npartitions=5, sort=False)
     for frame in (on_spark, on_dask):
         assert open_rows(frame, reading).sums(lattice) == wanted
+
+
+def test_one_person_among_many_keeps_no_more_in_large_parts(spark: Any, dask: Any) -> None:
+    """One has half of the records, all 1, and the others a 0 each: of ones a single one is kept."""
+    half = 200_000
+    who = ["many", *(f"p{person}" for person in range(half))]
+    plain = pd.DataFrame({"x": [1.0] * half + [0.0] * half, "who": who[:1] * half + who[1:]})
+    lattice = lattice_for(families.Bernoulli(), None)
+    reading = Reading("x", persons=Persons("who", 1))
+    for frame in (spark.createDataFrame(plain).coalesce(1), dask.from_pandas(plain, npartitions=1)):
+        ((n, sums),) = open_rows(frame, reading).sums(lattice)
+        assert (n, sums) == (half + 1, [1])

@@ -17,6 +17,7 @@ import pytest
 from noisewise import Bins, Bounds, families
 from noisewise.curator.choice import crowded_heads, crowds_of, evenly_spaced
 from noisewise.curator.database import connect
+from noisewise.curator.persons import keys_of
 from noisewise.curator.publish import prepare
 from noisewise.curator.settings import Settings
 from noisewise.curator.values import number_of_person, person_of_text
@@ -344,6 +345,23 @@ def test_persons_under_one_name_after_all_are_one(tmp_path: Path) -> None:
     assert wanted[0][0] == 3  # true is 1
     assert counted(tmp_path / "t.csv", 1) == wanted
     assert counted(frame.assign(who=[7, 7.0, "7", True, True, "x"]), 1) == wanted
+
+
+def test_whose_a_record_of_a_part_is_does_not_hang_on_the_order_of_reading() -> None:
+    """DuckDB gives rows of several batches back in any order; joined by it, records of a cluster's
+    part were given to other persons.
+    """
+    names = [f"p{person}" for person in range(300_000)]
+    batches = [
+        pa.record_batch({"who": names[at : at + 10_000], "x": [0.0] * 10_000})
+        for at in range(0, len(names), 10_000)
+    ]
+    frame = pd.DataFrame({"x": 0.0, "who": names})
+    for _ in range(3):
+        assert keys_of(pa.Table.from_batches(batches), "who") == names
+        assert keys_of(frame, "who") == names
+    floats = pd.DataFrame({"who": np.arange(300_000) / 4})
+    assert keys_of(floats, "who")[:6] == ["0", ".25", ".5", ".75", "1", "1.25"]
 
 
 NUMBER = "row * 7654321 % 400000 // 4"

@@ -19,7 +19,7 @@ from noisewise.curator.choice import (
     kept_rows,
 )
 from noisewise.curator.database import connect
-from noisewise.curator.reading import Key, Persons
+from noisewise.curator.reading import Columns, Key, Persons
 from noisewise.curator.records import open_columns
 from noisewise.curator.schema import kind_of
 from noisewise.curator.values import number_of_person
@@ -111,9 +111,10 @@ def _chosen_by_name(connection: duckdb.DuckDBPyConnection, names: list[str], mos
         f"SELECT number, {columns} FROM {crowd} ANTI JOIN shared USING (number)"
     ).fetchnumpy()
     by_name = connection.sql(
-        f"""SELECT number, person, {columns} FROM held SEMI JOIN shared USING (number)
-        ORDER BY person"""
+        f"SELECT number, person, {columns} FROM held SEMI JOIN shared USING (number)"
     ).fetchnumpy()
+    order = np.argsort(by_name["person"])
+    by_name = {name: column[order] for name, column in by_name.items()}
     in_order = crowds_in_order(by_name.pop("person"), by_name.pop("number"), most)
     kept = [
         _kept(alone, crowds_of(alone.pop("number"), most), most),
@@ -132,7 +133,21 @@ def _kept(columns: Arrays, crowds: Crowds, most: int) -> Arrays:
 
 
 def keys_of(part: Any, column: str) -> list[str | None]:
-    """Whose each record of a part is, in its order: keys that are the same in every part."""
+    """Whose each record of a part is, in its order: keys that are the same in every part.
+
+    Each record is read with its place, since DuckDB need not give rows back in the order in which
+    it got them: joined by their order, records would be given to other persons.
+    """
+    place = "place" + column  # two names, whatever the column's is
+    columns: Columns = {"person": (column, "person"), "place": (place, "number")}
     with connect() as connection:
-        person = open_columns(part, {"person": (column, "person")})(connection)
-        return [key for (key,) in person.project("CAST(person AS VARCHAR)").fetchall()]
+        read = open_columns(_numbered(part, column, place), columns)(connection)
+        found = dict(read.project("place::BIGINT, CAST(person AS VARCHAR)").fetchall())
+    return [found[at] for at in range(len(part))]
+
+
+def _numbered(part: Any, column: str, place: str) -> Any:
+    """A column of a pandas frame or of a pyarrow table, and the place of each record."""
+    if hasattr(part, "assign"):
+        return part[[column]].assign(**{place: range(len(part))})
+    return part.select([column]).append_column(place, [range(len(part))])
