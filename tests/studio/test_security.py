@@ -56,6 +56,14 @@ def test_another_token_is_refused(stranger: TestClient) -> None:
         assert stranger.get("/release").status_code == 403
 
 
+def test_cookies_of_others_on_this_machine_do_not_lock_the_owner_out(stranger: TestClient) -> None:
+    own = f"{KEYS.cookie}={KEYS.session}"
+    for other in ('a={"x": 1}', "bad cookie", "x=\u00e9", "k[1]=2", "expires=1"):
+        for every in (f"{other}; {own}", f"{own}; {other}"):
+            assert stranger.get("/release", headers={"cookie": every.encode()}).status_code == 200
+        assert stranger.get("/release", headers={"cookie": other.encode()}).status_code == 403
+
+
 def test_the_link_that_a_browser_is_started_with_works_once(stranger: TestClient) -> None:
     """It stood on a command line, where others on this machine could read it."""
     assert stranger.get(KEYS.link_once).status_code == 303

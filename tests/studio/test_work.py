@@ -3,9 +3,11 @@ curve follows the slider.
 """
 
 import html
+import os
 import re
 import shlex
 import time
+from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
@@ -13,16 +15,15 @@ import pytest
 from starlette.testclient import TestClient
 
 import noisewise
-from noisewise import Bounds, families
+from noisewise import Bounds, families, noise
 from noisewise.cli.main import run
 from noisewise.curator.ledger import Ledger
 from noisewise.mechanism.privacy import concentrated, pure
 from noisewise.studio.curve import FINE, ROUGH, Curves
 from noisewise.studio.families import CHOICES
-from noisewise.studio.figures import without_styles
 from noisewise.studio.jobs import Jobs
 from noisewise.studio.plan_form import EPSILONS, SIZES, PlanForm
-from studio_client import ASKED, EXAMPLES, WORKERS, finished
+from studio_client import ASKED, EXAMPLES, WORKERS, finished, opened
 
 
 def commands(said: str) -> list[str]:
@@ -225,12 +226,45 @@ def test_the_curve_follows_the_slider(choice: object) -> None:
     assert fine.width == pytest.approx(rough.width, rel=0.5)
 
 
-def test_a_style_becomes_attributes() -> None:
-    drawn = without_styles(
-        "<style>*{x: y}</style>"
-        '<text style="font: italic bold 12px \'A B\', serif; fill: red" x="1">'
+def test_a_name_in_a_release_is_text_and_a_matplotlibrc_nobodys_settings(folder: Path) -> None:
+    """Releases come from others, and so may their files: what htmx obeys in a page could spend."""
+    labels = ['a style="<p hx-get=/ledger>:"', '$\\no{1}$ style="&lt;i>:"', "c"]
+    release = noisewise.observe(
+        family=families.Categorical(labels, other="c"),
+        n=60,
+        statistic=[30.0, 20.0, 10.0],
+        noise=noise.Laplace(2.0),
     )
-    assert drawn == (
-        '<text font-style="italic" font-weight="bold" font-size="12px" '
-        'font-family="&#x27;A B&#x27;, serif" fill="red" x="1">'
-    )
+    release.save(folder / "labels.json")
+    (folder / "matplotlibrc").write_text("font.size: 33\ntext.usetex: True\n")
+    WORKERS.close()  # those that are ready have read their settings
+    with opened(folder) as client:
+        asked = {"release": "labels.json", "prior": "weak"}
+        said = finished(client, client.post("/posterior/ask", data=asked).url.path)
+    assert "33px" not in said
+    shown = said[said.index('<div class="report" hx-disable>') :]
+    seen = Tags()
+    seen.feed(shown)
+    assert {"svg", "text", "path"} <= seen.names
+    assert not any(name.startswith("hx-") and name != "hx-disable" for name in seen.attributes)
+    assert "style" not in seen.attributes
+    assert labels[0][:8] in html.unescape(shown)
+
+
+class Tags(HTMLParser):
+    """The names of all elements and of their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def test_a_pipe_in_the_folder_is_not_waited_for(folder: Path) -> None:
+    os.mkfifo(folder / "x.json")
+    with opened(folder) as client:
+        assert client.get("/posterior").status_code == 200

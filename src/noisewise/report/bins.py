@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from noisewise.report.axes import plain
 from noisewise.report.plots import COLOURS, figure
 
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ def plot_check(found: "Check", axes: Any = None) -> Any:
     )
     axes.axhline(0.0, color="#888888", linewidth=0.8)
     axes.set_xlim(edges[0], edges[-1])
-    axes.set_xlabel(found.column)
+    axes.set_xlabel(plain(found.column))
     axes.set_ylabel("records in the bin")
     kind = found.posterior.family.kind.replace("_", "-")
     axes.set_title(
-        f"{found.column} as {kind}: p = {found.p_value:.3g}",
+        plain(f"{found.column} as {kind}: p = {found.p_value:.3g}"),
         fontsize=9,
         loc="left",
         color="#444444",

@@ -2,12 +2,12 @@
 paper, on a phone, dark and light.
 """
 
-import hashlib
 import html
-import io
 import re
 from collections.abc import Sequence
 from typing import Any
+
+from noisewise.report.drawing import svg
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #ffffff; --ink: #1a1a1a; --soft: #5c6066;
@@ -33,7 +33,8 @@ dt { color: var(--soft); max-width: 12rem; } dd { margin: 0; }
 .figures { display: flex; flex-wrap: wrap; gap: 0.5rem 2rem; align-items: flex-start; }
 figure { margin: 0.8rem 0; min-width: 0; } figcaption { color: var(--soft); font-size: 0.88rem;
   max-width: 34rem; }
-svg { max-width: 100%; height: auto; color: var(--ink); } svg text { fill: currentColor; }
+svg { max-width: 100%; height: auto; color: var(--ink); }
+svg text:not([fill]) { fill: currentColor; }
 code { background: var(--wash); } pre { background: var(--wash); padding: 0.7rem 0.9rem;
   overflow-x: auto; white-space: pre-wrap; font-size: 0.85rem; } pre code { background: none; }
 footer { margin-top: 3rem; color: var(--soft); font-size: 0.85rem; }
@@ -41,16 +42,6 @@ footer { margin-top: 3rem; color: var(--soft); font-size: 0.85rem; }
   figure, tr, .warning { break-inside: avoid; } .scroll { overflow: visible; } }
 """
 """Colours are variables, so that the figures follow the page into the dark."""
-PAINT = {
-    "#000000": "currentColor",
-    "#444444": "var(--soft)",
-    "#666666": "var(--soft)",
-    "#888888": "var(--soft)",
-    "#0072b2": "var(--c0)",
-    "#d55e00": "var(--c1)",
-    "#009e73": "var(--c2)",
-}
-"""What a figure's colours are called on a page."""
 
 
 class Page:
@@ -157,27 +148,6 @@ def _figure(made: Any, description: str, caption: str) -> str:
 
 def _marked(text: str) -> str:
     return re.sub("`([^`]*)`", r"<code>\1</code>", html.escape(text))
-
-
-def svg(made: Any) -> str:
-    """A figure as an svg element without a date, an address or a background, in the page's colours
-    and with ids that no other figure of the page has.
-    """
-    from matplotlib import rc_context
-
-    buffer = io.StringIO()
-    with rc_context({"svg.hashsalt": "noisewise", "svg.fonttype": "none"}):
-        made.savefig(
-            buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None}
-        )
-    text = buffer.getvalue()
-    text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r' xmlns(:\w+)?="[^"]*"', "", text).replace("xlink:href", "href")
-    for colour, name in PAINT.items():
-        text = text.replace(colour, name)
-    mark = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return re.sub(r'(id="|url\(#|href="#)', lambda found: f"{found.group(1)}f{mark}-", text)
 
 
 def _is_text(value: Any) -> bool:

@@ -7,10 +7,9 @@ from noisewise.asked.numbers import number, whole
 from noisewise.inference.check import check as run_check
 from noisewise.inference.infer import infer, prior_of
 from noisewise.report.context import Context
-from noisewise.report.page import svg
+from noisewise.report.drawing import svg
 from noisewise.report.release_page import release_page
 from noisewise.report.units import Units
-from noisewise.studio.figures import without_styles
 from noisewise.studio.forms import CheckForm, PosteriorForm
 from noisewise.studio.plan_form import PlanForm
 from noisewise.studio.tasks import Ask, Progress, Told, here
@@ -34,7 +33,7 @@ def posterior(arguments: Told, progress: Progress, ask: Ask) -> Told:
     else:
         prior = prior_of(found[0], form.prior)
         page = release_page(infer(found, prior, seed=0, progress=progress), prior, found, context)
-    return {"title": page.title, "html": without_styles(page.body())}
+    return {"title": page.title, "html": page.body()}
 
 
 def check(arguments: Told, progress: Progress, ask: Ask) -> Told:
@@ -49,7 +48,7 @@ def check(arguments: Told, progress: Progress, ask: Ask) -> Told:
         "small": found.small,
         "warnings": list(found.posterior.certificate.warnings),
         "rows": found.table(),
-        "figure": without_styles(svg(found.plot())),
+        "figure": svg(found.plot()),
     }
 
 
@@ -71,4 +70,4 @@ def plan(arguments: Told, progress: Progress, ask: Ask) -> Told:
         progress=progress,
     )
     wanted = number(form.width, "the wanted width") if form.width else None
-    return {"html": without_styles(page(made, "", form.unit, wanted).body())}
+    return {"html": page(made, "", form.unit, wanted).body()}

@@ -75,8 +75,11 @@ class Folder:
         ]
 
     def _head(self, name: str) -> bytes:
+        path = self.root / name
         try:
-            with open(self.root / name, "rb") as file:
+            if not path.is_file():  # a pipe would be waited for
+                return b""
+            with open(path, "rb") as file:
                 return file.read(HEAD)
         except OSError:
             return b""

@@ -24,6 +24,8 @@ def main() -> None:
     os.dup2(silence, 1)
     os.dup2(silence, 2)
 
+    # before it stands in the folder, whose matplotlibrc could have it run other programs
+    import matplotlib  # noqa: F401
     from threadpoolctl import threadpool_limits
 
     from noisewise.studio import tasks
