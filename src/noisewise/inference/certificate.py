@@ -78,6 +78,10 @@ class Certificate:
     """What the family puts beyond the bounds, where a release says least."""
     missing: str | None = None
     """What the records without a value count as, where the releases say."""
+    persons: str | None = None
+    """What several records of one person mean for the answer, where there may be several."""
+    leaning: tuple[str, ...] = ()
+    """The parameters, or columns of a table, that half of the weak prior would move."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -90,6 +94,12 @@ class Certificate:
                 "noisewise mean, from a release with families.Moments (--moments), gives the mean "
                 "of the bounded records whatever their shape; wider bounds or another family may "
                 "serve too."
+            )
+        if self.leaning:
+            found.append(
+                f"what is said of {' and '.join(self.leaning)} leans on the weak prior: half as "
+                "much of it would say something else. Narrower bounds or fewer cells, a prior that "
+                "you mean, more records or a larger epsilon help."
             )
         if self.predictive_tail is not None and not self.predictive_tail >= UNLIKELY:
             found.append(
@@ -112,9 +122,9 @@ class Certificate:
                 "release with clamp, tells them apart."
             )
         if self.numerical_error is not None and not self.numerical_error <= 0.01:
+            other = "each group by itself" if self.method == "pooled" else "another method"
             found.append(
-                f"the numerical error is large ({self.numerical_error:.2g}); compare with "
-                "another method."
+                f"the numerical error is large ({self.numerical_error:.2g}); compare with {other}."
             )
         if self.rhat is not None and not self.rhat < BAD_RHAT:
             found.append(
@@ -183,6 +193,8 @@ class Certificate:
             parts.append(f"of the records it expects {self.beyond.said}")
         if self.missing is not None:
             parts.append(self.missing)
+        if self.persons is not None:
+            parts.append(self.persons)
         parts.extend(f"WARNING: {warning}" for warning in self.warnings)
         return "; ".join(part.rstrip(".") for part in parts) + "."
 

@@ -76,7 +76,9 @@ class Mean:
         )
         kept = self.posterior.certificate.records_kept
         share = "" if kept is None else f"; between {kept[0]:.1%} and {kept[1]:.1%} counted"
-        return f"The mean of the records that count: {beyond}, a missing one is left out{share}."
+        said = f"The mean of the records that count: {beyond}, a missing one is left out{share}."
+        persons = self.posterior.certificate.persons
+        return said if persons is None else f"{said} {persons[0].upper()}{persons[1:]}."
 
     @property
     def _ends(self) -> tuple[str, str]:

@@ -13,6 +13,8 @@ import numpy as np
 from noisewise.artifact import Release
 from noisewise.inference.beyond import expected_beyond
 from noisewise.inference.certificate import Certificate
+from noisewise.inference.leaning import leaning
+from noisewise.inference.persons import said_of_persons
 from noisewise.inference.quantities import FromDraws, Quantity
 from noisewise.inference.solution import Solution
 from noisewise.mechanism.missing import said_of_missing
@@ -168,6 +170,8 @@ class Posterior:
             instead_of=self._instead_of,
             beyond=expected_beyond(self.family, self.solution, self.releases),
             missing=self._missing(),
+            persons=said_of_persons(self.releases),
+            leaning=leaning(self.family, self.solution, self.prior, self.releases),
         )
 
     def _missing(self) -> str | None:

@@ -10,6 +10,7 @@ from scipy import special
 from noisewise.artifact import Release
 from noisewise.inference.columns.asked import Asked
 from noisewise.inference.columns.solve import Sampled
+from noisewise.inference.leaning import moved
 from noisewise.model.arrays import FloatArray
 from noisewise.model.column_priors import NormalInverseWishart
 from noisewise.model.columns import Factor, Number
@@ -115,13 +116,7 @@ def _moved_by_half_the_prior(sigma: FloatArray, scale: float) -> float:
     """By how many of its sds sigma's mean would move if the prior's scale were half of what it is;
     the draws are weighed anew.
     """
-    return _moved(sigma, scale / 2 / sigma**2)
-
-
-def _moved(draws: FloatArray, log_weight: FloatArray) -> float:
-    """By how many of its sds the mean of draws moves with these weights."""
-    weight = np.exp(log_weight - log_weight.max())
-    return float(abs(weight @ draws / weight.sum() - draws.mean()) / max(draws.std(), 1e-300))
+    return moved(sigma, scale / 2 / sigma**2)
 
 
 def joint_cautions(
@@ -137,7 +132,7 @@ def joint_cautions(
     leaning = [
         repr(column.name)
         for column, mean, sd in zip(columns, means.T, sds.T, strict=True)
-        if max(_moved(mean, log_weight), _moved(sd, log_weight)) > DECIDES
+        if max(moved(mean, log_weight), moved(sd, log_weight)) > DECIDES
     ]
     if not leaning:
         return ()

@@ -6,7 +6,6 @@ own. From each a least-squares search (Levenberg-Marquardt) goes to the nearest 
 y best. At large n each is a peak of its own, about normal, with a width known from the moments.
 """
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -138,11 +137,11 @@ class _Moments:
         found, doubt = [], []
         for line in (0, 1):
             at, other, room = _crossings(miss[..., line], miss[..., 1 - line], slack[..., 1 - line])
-            with np.errstate(all="ignore"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # cells without a crossing
-                lowest, highest = np.nanmin(other, axis=0), np.nanmax(other, axis=0)
+            with np.errstate(all="ignore"):  # NaN in cells without a crossing
+                lowest, highest = np.fmin.reduce(other), np.fmax.reduce(other)
                 i, j = np.nonzero((lowest <= room) & (highest >= -room))
-                middle = np.nanmean(at, axis=0)  # (I - 1, J - 1, 2): in cells
+                crossings = np.sum(~np.isnan(at), axis=0)
+                middle = np.nansum(at, axis=0) / crossings  # (I - 1, J - 1, 2): in cells
                 apart = np.maximum(np.maximum(lowest, -highest), 0.0) / room
             found.append(
                 np.stack(
