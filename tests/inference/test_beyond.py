@@ -56,7 +56,7 @@ def test_a_normal_of_visits_leans_on_its_tail_and_says_so(
 def test_a_normal_well_within_its_bounds_does_not_warn(
     rng: np.random.Generator, outside: str
 ) -> None:
-    x = rng.normal(30, 8, N)
+    x = rng.normal(40, 6, N)
     certificate = noisewise.infer(normal_release(x, outside), "weak", seed=1).certificate
     assert certificate.beyond is not None
     assert certificate.beyond.largest < 0.001
