@@ -18,8 +18,10 @@ DRAWS, NUMBERS = 1000, 2_000_000
 """Draws of the parameters, from which it is known to about 0.05 sds how far one would move; fewer
 where they would be more numbers than that.
 """
-FAR, FAR_OF_SHARES = 0.3, 0.5
-"""Where half the prior would move an answer by more of its sds, it leans on the prior."""
+FAR, FAR_OF_SHARES = 0.2, 0.5
+"""Where half the prior would move an answer by more of its sds, it leans on the prior: all of it moves
+a parameter by about twice 0.2, and of 90 % intervals that are off by 0.4 sds 87 % hold the truth.
+"""
 
 
 def leaning(
