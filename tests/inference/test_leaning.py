@@ -112,3 +112,32 @@ def test_what_becomes_of_persons_is_said(person: str | None, rng: np.random.Gene
     if person is None:
         alone = noisewise.mean(noisewise.release(frame, records_per_person=1, **options))
         assert alone.posterior.certificate.persons is None
+
+
+def regressions(twins: bool, rng: np.random.Generator) -> Any:
+    """Of two covariates within -1 and 1, six times: nearly the same one, or two."""
+    unit = Bounds(-1, 1, outside="redact")
+    family = families.Moments(dict.fromkeys(("a", "b", "y"), unit))
+    law = noise.Laplace(3.0)
+    releases = []
+    for _ in range(6):
+        a, b = rng.uniform(-0.7, 0.7, (2, 600))
+        b = np.where(twins, 0.98 * a + 0.02 * b, b)
+        y = 0.6 * a - 0.5 * b + rng.normal(0, 0.15, 600)
+        sums = np.array([one.sum() for one in family.statistic([a, b, y])])
+        noisy = sums + law.broadcast(sums.size).simulate(rng, 1)[0]
+        releases.append(
+            noisewise.observe(family=family, n=600, statistic=noisy.tolist(), noise=law)
+        )
+    return noisewise.regress_many(releases, "y", ["a", "b"], seed=1)
+
+
+@pytest.mark.parametrize("twins", [True, False])
+def test_coefficients_of_covariates_that_determine_each_other_lean_on_their_prior(
+    twins: bool, rng: np.random.Generator
+) -> None:
+    told = [
+        any("expects coefficients near 0" in said for said in one.certificate.warnings)
+        for one in regressions(twins, rng)
+    ]
+    assert all(told) if twins else not any(told)

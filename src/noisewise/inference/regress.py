@@ -290,9 +290,8 @@ def _solved(
         beta, sigma, r2 = found.parameters
         values = _own_units(model, asked, beta, sigma)
         size = found.point.size
-        told = regression_cautions(
-            asked, len(sds), float(prior.scale), found, share_kept(group, size)
-        )
+        own = prior.sds(asked.names[:-1])
+        told = regression_cautions(asked, own, float(prior.scale), found, share_kept(group, size))
         out.append(
             solve.Draws(
                 [*values, r2],

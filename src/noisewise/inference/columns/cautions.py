@@ -10,7 +10,7 @@ from scipy import special
 from noisewise.artifact import Release
 from noisewise.inference.columns.asked import Asked
 from noisewise.inference.columns.solve import Sampled
-from noisewise.inference.leaning import moved
+from noisewise.inference.leaning import moved, widened
 from noisewise.model.arrays import FloatArray
 from noisewise.model.column_priors import NormalInverseWishart
 from noisewise.model.columns import Factor, Number
@@ -26,6 +26,10 @@ DECIDES = 0.5
 LEANS = 0.3
 """The same of sigma: where half the prior moves it by 0.4 to 0.6 sds, intervals hold it in 85 % of
 trials, and in 80 % of those that were not told at 0.5; where by 0.15, in 90 %."""
+WIDER = 1.15
+"""Where a coefficient's sd would be so many times as large with half its prior, half of what is
+known of it is the prior.
+"""
 BEYOND = 0.02
 """More of an outcome's own law beyond its bounds bends the line."""
 LEFT_OUT = 0.5
@@ -51,15 +55,16 @@ def records_kept(releases: Sequence[Release], size: FloatArray) -> tuple[float, 
 
 def regression_cautions(
     asked: Asked,
-    coefficients: int,
+    sds: FloatArray,
     scale: float,
     found: Sampled,
     kept: FloatArray | None,
 ) -> tuple[str, ...]:
-    """What the certificate of a regression warns of; `scale` is that of sigma^2's prior, `kept` are
-    draws of the share of records that counted.
+    """What the certificate of a regression warns of; `sds` are the coefficients' prior's, of the
+    intercept too, `scale` is that of sigma^2's, `kept` are draws of the share of records that
+    counted.
     """
-    out = []
+    out, coefficients = [], len(sds)
     if float(np.quantile(found.point.size.sum(axis=1), 0.05)) < coefficients + 2:
         out.append(
             f"there may be no more records than the {coefficients} coefficients: the answer is "
@@ -77,6 +82,19 @@ def regression_cautions(
             f"{expected * outcome.bounds.radius:.2g}, {expected:.2g} of half the outcome's bounds. "
             "If yours is smaller, intervals of the coefficients may be wider than need be. State a "
             "prior with another scale; more records or a larger epsilon help too."
+        )
+    pulled = (beta**2 / (4 * sds**2)).sum(axis=1)  # half the prior, taken away
+    leaning = [
+        repr(name)
+        for name, one in zip(("intercept", *asked.names), beta.T, strict=False)
+        if widened(one, pulled) > WIDER
+    ]
+    if leaning:
+        out.append(
+            f"{', '.join(leaning)} lean{'s' * (len(leaning) == 1)} on the prior, which expects "
+            "coefficients near 0 and draws them there: covariates that nearly determine each "
+            "other, or that hardly vary, leave it to the prior what each does. Leave one out, "
+            "or state a prior with a larger sd."
         )
     r = beta.shape[1] - 1
     centre = beta[:, 0] + (beta[:, 1:] * mean[:, :r]).sum(axis=1)
@@ -101,13 +119,13 @@ def _left_out(outcome: Number, share: float, centre: FloatArray, spread: float) 
     """
     bounds, room = outcome.bounds, 1 - abs(float(centre.mean()))
     # no more than an exponential tail has there; each just beyond the nearer bound
-    moved = room * min(share, float(np.exp(-1 - room / spread)))
-    if bounds.outside == "clamp" or moved < LEFT_OUT * float(centre.std()):
+    off = room * min(share, float(np.exp(-1 - room / spread)))
+    if bounds.outside == "clamp" or off < LEFT_OUT * float(centre.std()):
         return []
     return [
         f"about {share:.1%} of the records did not count. If values are missing by chance, that "
         f"does no harm; if outcomes lie outside {bounds.lower:g} to {bounds.upper:g}, their mean "
-        f"may be off by {bounds.radius * moved:.2g}. Wider bounds of the outcome, or clamp, would "
+        f"may be off by {bounds.radius * off:.2g}. Wider bounds of the outcome, or clamp, would "
         "tell."
     ]
 
