@@ -8,9 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -275,3 +277,29 @@ def test_the_studio_in_a_browser(studio: Studio) -> None:
     _the_model_is_checked(studio)
     _every_page(studio)
     _nothing_complained_of(studio)
+
+
+def test_other_servers_on_this_machine_are_not_sent_the_cookie(studio: Studio) -> None:
+    heard: list[str | None] = []
+
+    class Listens(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            heard.append(self.headers.get("cookie"))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"<script>fetch('/again')</script>")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Listens) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for name in ("127.0.0.1", "localhost", "other.localhost"):
+            before = len(heard)
+            with studio.page.expect_response("**/again"):
+                studio.page.goto(f"http://{name}:{server.server_port}/")
+            assert len(heard) >= before + 2
+        server.shutdown()
+    assert set(heard) == {None}
+    studio.page.goto(f"{studio.base}/release")
+    assert "Open the link" not in studio.page.content()

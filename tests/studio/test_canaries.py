@@ -69,7 +69,7 @@ def served(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str], str]]:
     assert process.stdout is not None
     link = ""
     while not link:
-        found = re.search(r"http://\S+", process.stdout.readline())
+        found = re.search(r"http://127\S+", process.stdout.readline())
         link = found[0] if found else ""
     try:
         yield folder, process, link

@@ -75,13 +75,17 @@ def test_the_link_that_a_browser_is_started_with_works_once(stranger: TestClient
 
 def test_every_studio_has_secrets_of_its_own() -> None:
     made = [Keys(1) for _ in range(10)]
-    assert len({secret for one in made for secret in (one.token, one.once, one.session)}) == 30
+    secrets = {secret for one in made for secret in (one.token, one.once, one.session, one.name)}
+    assert len(secrets) == 40
     assert all(one.token not in repr(one) and one.session not in repr(one) for one in made)
 
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:4711", "127.0.0.1", "127.0.0.1:80", "localhost", "[::1]:4711"],
+    [
+        *("evil.example", "evil.example:4711", "127.0.0.1", "127.0.0.1:80", "localhost"),
+        *("[::1]:4711", "studio.localhost:4711", f"x{KEYS.name}:4711", KEYS.name),
+    ],
 )
 def test_another_host_is_refused(host: str, client: TestClient) -> None:
     """DNS rebinding: the browser believes that a foreign name is this machine."""

@@ -54,6 +54,12 @@ class Keys:
     line.
     """
     session: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    name: str = field(
+        default_factory=lambda: f"studio-{secrets.token_hex(8)}.localhost", repr=False
+    )
+    """A name of this machine that nobody else knows: a browser sends its cookie there alone, and
+    that of 127.0.0.1 to every server on this machine, whosever it is.
+    """
 
     @property
     def cookie(self) -> str:
@@ -61,19 +67,24 @@ class Keys:
         return f"noisewise-{self.port}"
 
     @property
-    def hosts(self) -> tuple[str, str]:
+    def hosts(self) -> tuple[str, ...]:
         """As which the studio may be asked for."""
-        return f"127.0.0.1:{self.port}", f"localhost:{self.port}"
+        return tuple(f"{name}:{self.port}" for name in (self.name, "127.0.0.1", "localhost"))
 
     @property
     def link(self) -> str:
         """What a person opens."""
+        return f"http://{self.name}:{self.port}/?token={self.token}"
+
+    @property
+    def link_by_number(self) -> str:
+        """The same for a browser that does not find the name."""
         return f"http://127.0.0.1:{self.port}/?token={self.token}"
 
     @property
     def link_once(self) -> str:
         """The same for one visit."""
-        return f"http://127.0.0.1:{self.port}/?token={self.once}"
+        return f"http://{self.name}:{self.port}/?token={self.once}"
 
 
 @final

@@ -41,6 +41,10 @@ def serve(root: Path, port: int, browser: bool, say: Callable[[str], None]) -> N
     )
     say(f"The studio is open for {root}, on this machine alone:\n\n    {keys.link}\n")
     say("Whoever has that link may release from this folder. Ctrl-C stops the studio.")
+    say(
+        f"A browser that does not find that name takes {keys.link_by_number}\nThen open no page of "
+        "another server on this machine meanwhile: it would be sent the studio's cookie."
+    )
     if browser and _has_browser():
         threading.Timer(0.5, webbrowser.open, [keys.link_once]).start()
     with threadpool_limits(1), suppress(KeyboardInterrupt):
