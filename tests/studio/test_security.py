@@ -84,11 +84,12 @@ def test_every_studio_has_secrets_of_its_own() -> None:
     "host",
     [
         *("evil.example", "evil.example:4711", "127.0.0.1", "127.0.0.1:80", "localhost"),
-        *("[::1]:4711", "studio.localhost:4711", f"x{KEYS.name}:4711", KEYS.name),
+        *("[::1]:4711", "studio.localhost:4711", "xNAME:4711", "NAME"),
     ],
 )
 def test_another_host_is_refused(host: str, client: TestClient) -> None:
     """DNS rebinding: the browser believes that a foreign name is this machine."""
+    host = host.replace("NAME", KEYS.name)
     assert client.get("/release", headers={"host": host}).status_code == 421
     assert client.get(f"/?token={KEYS.token}", headers={"host": host}).status_code == 421
 
