@@ -96,7 +96,7 @@ def table(cells: int, each: float, scale: float) -> Any:
 
 
 def test_a_table_of_cells_that_are_mostly_noise_says_so() -> None:
-    assert table(30, 1.0, 7.0).leaning == ("x",)
+    assert table(30, 1.0, 7.0).leaning == ("'x'",)
     assert table(6, 200.0, 4.0).leaning == ()
 
 

@@ -67,7 +67,7 @@ def _leaning_columns(
     """Many cells that are small beside their noise are together what the prior makes of them."""
     log_weight = -0.5 * (concentration * np.log(np.maximum(cells, 1e-300))).sum(axis=1)
     if isinstance(family, Table):
-        shape, names = family.shape, [one.name for one in family.parts]
+        shape, names = family.shape, [repr(one.name) for one in family.parts]
     else:
         shape, names = cells.shape[1:], ["the probabilities"]
     table = cells.reshape(len(cells), *shape)
