@@ -64,6 +64,7 @@ def _listening(port: int) -> socket.socket:
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         made.bind((HOST, port))
+        made.listen()  # whoever follows the link before the server is up waits, and is not refused
     except (OSError, OverflowError):
         made.close()
         raise NoisewiseError(
