@@ -51,7 +51,9 @@ calibration: .venv/ready
 	$(BIN)/python bench/calibration.py
 	$(BIN)/python bench/regression_calibration.py calibration
 	$(BIN)/python bench/regression_calibration.py shapes
+	$(BIN)/python bench/regression_calibration.py drawn
 	$(BIN)/python bench/mean_coverage.py
+	$(BIN)/python bench/weak_prior.py
 	$(BIN)/python bench/check_calibration.py right
 	$(BIN)/python bench/check_calibration.py wrong
 
