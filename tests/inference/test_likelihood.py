@@ -11,7 +11,7 @@ from noisewise import Bounds, families, noise, priors
 from noisewise.inference.likelihood import one_statistic, two_statistics
 from noisewise.inference.observations import gather
 from noisewise.inference.problem import Problem
-from noisewise.model.bounded_statistic import record_law
+from noisewise.model.bounded_statistic import BoundedRecord, record_law
 
 CELLS = 1 << 12
 
@@ -421,3 +421,56 @@ def test_the_normal_approximation_of_rounded_sums_tends_to_the_exact_one(step, k
         found = observations.collapsed(p, np.zeros(3, dtype=int))
         # but for a constant: on a lattice a probability is a density times the step
         np.testing.assert_allclose(found - found[1], exact - exact[1], rtol=0, atol=0.01)
+
+
+@pytest.mark.parametrize("law", [noise.Laplace, noise.Gaussian])
+@pytest.mark.parametrize("outside", ["clamp", "redact"])
+def test_a_bound_of_the_likelihood_is_one_and_close(law, outside, rng) -> None:
+    """Near where y is expected, and some twenty sds away."""
+    for family, bounds, center in (
+        (families.Exponential(), (0, 60), 0.1),
+        (families.Poisson(), (0, 30), 4.0),
+        (families.Gamma(shape=2.0), (0, 40), 0.3),
+    ):
+        for n in (1, 7, 300, 10**5):
+            own = Bounds(*bounds, outside=outside)
+            theta = center * np.exp(rng.normal(0, 2 / np.sqrt(n), (12, 1)))
+            record = BoundedRecord(family, own, False, None)
+            mean = float(record.moments(np.array([[center]]))[0][0, 0])
+            release = noisewise.observe(
+                family=family, n=n, statistic=n * mean, noise=law(own.upper / 2), bounds=own
+            )
+            found, group = gather([release]), np.zeros(12, dtype=np.int64)
+            value, bound = found.exact(theta, group)[0], found.bound(theta, group)
+            assert (bound >= value - 1e-6).all()
+            # the gaps between quadrature nodes count n times
+            assert (bound <= value + 4 + 0.1 * np.sqrt(n) + 0.1 * np.abs(value)).all()
+
+
+def test_a_likelihood_over_an_unknown_n_is_the_whole_sum(rng) -> None:
+    """Two statistics of which the integral is taken at few n: against all of them."""
+    law, count = noise.Laplace(3.0), noisewise.NoisyCount(70.4, noise.Laplace(2.7))
+    release = noisewise.Release(
+        families.Normal(),
+        None,
+        (-12.0, 9.0),
+        law.broadcast(2),
+        bounds=Bounds(0, 60, outside="redact"),
+        coordinates="standardised",
+        count=count,
+    )
+    found = gather([release])
+    theta = np.stack([rng.uniform(15, 35, 20), rng.uniform(3, 15, 20) ** 2], axis=1)
+    mean, covariance = found.record.moments(theta)
+    n = np.arange(1.0, 400.0)
+    whole = []
+    for m, c in zip(mean, covariance, strict=True):
+        given = found.shape.log_with_normals(
+            np.array([-12.0, 9.0]) - n[:, None] * m,
+            n[:, None, None] * c,
+            np.broadcast_to(3.0, (n.size, 2)),
+        )
+        whole.append(np.logaddexp.reduce(given - np.abs(70.4 - n) / 2.7))
+    value = found.collapsed(theta, np.zeros(20, dtype=np.int64))
+    gap = value - np.array(whole)
+    assert np.ptp(gap) < 2e-3  # but for a constant

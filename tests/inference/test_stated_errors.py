@@ -49,7 +49,12 @@ def test_the_error_of_an_interpolated_difference_covers_it(width: float) -> None
         return -0.5 * psi**2
 
     def exact(
-        psi: FloatArray, group: IntArray, slack: FloatArray | None = None
+        psi: FloatArray,
+        group: IntArray,
+        slack: FloatArray | None = None,
+        /,
+        *,
+        least: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         bend = 0.5 * np.sqrt(width**2 + (psi - 0.3) ** 2)
         return collapsed(psi, group) + bend, np.zeros(psi.shape)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
-PER_GROUP = 4e7
+PER_GROUP = 1.6e8
 """Products of a weight and a harmonic for one posterior: about a second of one core."""
 CHECK = 0.25
 """The share of a posterior's work that the check of its quadrature nodes may take."""

@@ -14,7 +14,7 @@ from noisewise.inference.likelihood.sums import Sums
 from noisewise.inference.likelihood.unknown_count import Count
 from noisewise.mechanism.noise import Noise, Shape
 from noisewise.model.arrays import FloatArray, IntArray
-from noisewise.model.bounded_statistic import LATTICE_CELLS, BoundedRecord
+from noisewise.model.bounded_statistic import LATTICE_CELLS, BoundedRecord, Law
 from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family
 from noisewise.model.priors import Prior
@@ -30,7 +30,9 @@ FEW, FEW_ORDER = 3, 256
 PIECE = 1 << 13
 """Thetas whose laws are held at once."""
 MOST_SIZES = 1 << 18
-"""Pairs of theta and n that are held at once."""
+"""Pairs of theta and n that are held at once,"""
+NEAR = 1 << 14
+"""and so many that stay near the processor."""
 FEWEST_CELLS = 64
 """A lattice of two statistics with fewer points over its range is always taken as one."""
 MOST_BLOCK = 2**50
@@ -116,11 +118,21 @@ class Observations:
         self, mean: FloatArray, covariance: FloatArray, group: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """The collapsed likelihood summed over n; n at the nodes, their log weights, and the log
-        likelihood there.
+        likelihood there. Where two statistics take an integral each time, it is computed at few n:
+        its difference from statistics taken as independent is smooth in n.
         """
         assert self.count is not None
         n, log_weight = self.count.nodes(*self._seen(mean, covariance, group), group)
-        value = self._collapsed_at(n, mean, covariance, group)
+        if self._cheap:
+            value = self._collapsed_at(n, mean, covariance, group)
+        else:
+            value = self._independent(n, mean, covariance, group)
+            mass = np.nan_to_num(value, nan=-np.inf) + log_weight
+            row, number = unknown_count.anchors(n, mass, unknown_count.MANY_SHARES)
+            own = mean[row], covariance[row], group[row]
+            apart = self._independent(number[:, None], *own)[:, 0]
+            gap = np.nan_to_num(self._collapsed(number, *own) - apart, nan=0.0)
+            value = value + unknown_count.between(row, number, np.clip(gap, -MOST_GAP, MOST_GAP), n)
         return unknown_count.log_sum(value, log_weight), n, log_weight, value
 
     def _seen(
@@ -166,24 +178,36 @@ class Observations:
         """As collapsed, with the statistics taken as independent: cheap, and with the
         right tails.
         """
-        if self.shape.closed_form or self.dimension == 1:
+        if self._cheap:
             return self.collapsed(theta, group)
         mean, covariance = self.record.moments(theta, "rough")
+        if self.count is None:
+            value = self._independent(self.n[group][:, None], mean, covariance, group)
+            return np.where(self.n[group] > 0, value[:, 0], 0.0)
+        n, log_weight = self.count.nodes(*self._seen(mean, covariance, group), group)
+        value = self._independent(n, mean, covariance, group)
+        return unknown_count.log_sum(value, log_weight)
+
+    @property
+    def _cheap(self) -> bool:
+        """Whether the normal approximation is in closed form."""
+        return self.shape.closed_form or self.dimension == 1
+
+    def _independent(
+        self, n: FloatArray, mean: FloatArray, covariance: FloatArray, group: IntArray
+    ) -> FloatArray:
+        """As collapsed, with the statistics taken as independent, at every n of (batch, sizes)."""
         variance = np.maximum(np.einsum("bdd->bd", covariance), 0.0)
-        log_weight = None
-        n = self.n[group][:, None]
-        if self.count is not None:
-            n, log_weight = self.count.nodes(*self._seen(mean, covariance, group), group)
-        z, scale = (
-            self.y[group][:, None, :] - n[:, :, None] * mean[:, None, :],
-            self.scale[group][:, None, :],
-        )
+        y, scale = self.y[group], self.scale[group]
+        out, size = np.zeros(n.shape), max(1, NEAR // n.shape[1])
         with np.errstate(all="ignore"):
-            spread = n[:, :, None] * variance[:, None, :]
-            value = self.shape.log_with_normal(z, spread, scale).sum(axis=2)
-        if log_weight is not None:
-            return unknown_count.log_sum(value, log_weight)
-        return np.where(self.n[group] > 0, value[:, 0], 0.0)
+            for start in range(0, len(n), size):
+                part = slice(start, start + size)
+                for j in range(self.dimension):
+                    z = y[part, j, None] - n[part] * mean[part, j, None]
+                    spread = n[part] * variance[part, j, None]
+                    out[part] += self.shape.log_with_normal(z, spread, scale[part, j, None])
+        return out
 
     def exact(
         self,
@@ -210,6 +234,23 @@ class Observations:
             weight = np.nan_to_num(np.exp(base + log_weight - total[:, None]))
         error = unknown_count.between(row, number, np.minimum(rest, 1.0), n)
         return total, np.asarray((weight * error).sum(axis=1))
+
+    def bound(self, theta: FloatArray, group: IntArray) -> FloatArray:
+        """What the exact log p(y | theta) does not exceed, at a small part of its cost; infinite
+        where nothing cheap is known.
+        """
+        value = np.full(len(theta), np.inf)
+        n = self.n[group]
+        if self.count is not None or self.dimension > 1:
+            return value
+        todo = np.flatnonzero((n > 0) & (n <= MOST_RECORDS))
+        for start in range(0, todo.size, PIECE):
+            rows = todo[start : start + PIECE]
+            with np.errstate(all="ignore"):
+                law, sums = self._sums(theta[rows], group[rows], n[rows], ORDERS[-1])
+                found = one_statistic.log_bound(law, sums)
+            value[rows] = np.where(np.isnan(found), np.inf, found)
+        return value
 
     def _exact_given(
         self, theta: FloatArray, group: IntArray, n: FloatArray, slack: FloatArray, least_order: int
@@ -261,14 +302,20 @@ class Observations:
     def _exact(
         self, theta: FloatArray, group: IntArray, n: FloatArray, order: int, tolerance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        law = self.record.law(theta, order)
+        law, sums = self._sums(theta, group, n, order)
+        if self.dimension == 1:
+            return one_statistic.log_likelihood(law, sums)
+        return two_statistics.log_likelihood(law, sums, tolerance)
+
+    def _sums(
+        self, theta: FloatArray, group: IntArray, n: FloatArray, order: int
+    ) -> tuple[Law, Sums]:
+        """One record's law, and what is public of the sums of n such."""
         unit = np.array(self.record.steps or (1.0,) * self.dimension)
         lattice, discrete = self.record.steps is not None, self.kind.discrete
         y, scale = self.y[group] / unit, self.scale[group] / unit
         sums = Sums(n, y, scale, self.shape, lattice, discrete, self.block)
-        if self.dimension == 1:
-            return one_statistic.log_likelihood(law, sums)
-        return two_statistics.log_likelihood(law, sums, tolerance)
+        return self.record.law(theta, order), sums
 
 
 def gather(releases: Sequence[Release], n_prior: Prior | None = None) -> Observations:

@@ -216,9 +216,17 @@ class Problem:
         group: IntArray,
         slack: FloatArray | None = None,
         least_order: int = 0,
+        least: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]:
-        """The log likelihood, and its numerical error, which may be `slack` times the usual one."""
+        """The log likelihood, and its numerical error, which may be `slack` times the usual one;
+        where it is below `least`, what it does not exceed will do.
+        """
         theta = self.theta(psi)
+        if least is not None:
+            value = np.asarray(sum(e.bound(theta, group) for e in self.observations))
+            error, todo = np.zeros(len(psi)), np.flatnonzero(~(value < least))
+            value[todo], error[todo] = self.exact(psi[todo], group[todo], slack, least_order)
+            return value, error
         parts = [e.exact(theta, group, slack, least_order) for e in self.observations]
         return np.asarray(sum(value for value, _ in parts)), np.asarray(
             sum(error for _, error in parts)

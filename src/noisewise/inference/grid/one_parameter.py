@@ -47,11 +47,17 @@ Likelihood = Callable[[FloatArray, IntArray], FloatArray]
 
 class Exact(Protocol):
     """The log likelihood at (psi, group) and its numerical error, which may be `slack` times the
-    usual one.
+    usual one. Where it is below `least`, what it does not exceed will do.
     """
 
     def __call__(
-        self, psi: FloatArray, group: IntArray, slack: FloatArray | None = None, /
+        self,
+        psi: FloatArray,
+        group: IntArray,
+        slack: FloatArray | None = None,
+        /,
+        *,
+        least: FloatArray | None = None,
     ) -> tuple[FloatArray, FloatArray]: ...
 
 
@@ -79,12 +85,12 @@ def solve(
     groups = len(psi)
     if exact is None:
         return Curves(grid, grid, np.zeros(groups), np.zeros(groups, dtype=np.int64))
-    line, failed, beyond = _interpolated(log_prior, approximate, exact, grid)
+    line, highest, failed, beyond = _interpolated(log_prior, approximate, exact, grid)
     which = np.flatnonzero(failed | beyond)
     return (
         line
         if which.size == 0
-        else _everywhere(log_prior, approximate, exact, line, which, beyond[which], psi)
+        else _everywhere(log_prior, approximate, exact, line, highest, which, beyond[which], psi)
     )
 
 
@@ -132,15 +138,15 @@ class _Stretches:
 
 def _interpolated(
     log_prior: Likelihood, approximate: Likelihood, exact: Exact, grid: Grid
-) -> tuple[Curves, BoolArray, BoolArray]:
-    """The grid with the interpolated difference added; the groups where that fails, and those whose
-    peak may lie elsewhere.
+) -> tuple[Curves, FloatArray, BoolArray, BoolArray]:
+    """The grid with the interpolated difference added; the highest exact value of each group that
+    was seen; the groups where interpolation fails, and those whose peak may lie elsewhere.
     """
     groups = grid.start.size - 1
     value, error, points = grid.value.copy(), np.zeros(groups), np.zeros(groups, dtype=np.int64)
     stretches = _Stretches.on(grid)
     todo, known = np.arange(stretches.group.size), np.empty((stretches.group.size, 0))
-    ends = np.empty((2, 0))
+    ends, highest = np.empty((2, 0)), np.full(groups, -np.inf)
     failed = np.zeros(todo.size, dtype=bool)
     for count in COUNTS:
         if known.shape[1] < count:
@@ -153,6 +159,7 @@ def _interpolated(
             likelihood, rest = exact(flat, owner)
             np.add.at(points, owner, 1)
             posterior = likelihood + log_prior(flat, owner)
+            np.fmax.at(highest, owner, posterior)
             gap = (posterior - approximate(flat, owner)).reshape(at.shape)
             known = _interleave(known, gap)
             if begins:
@@ -193,10 +200,10 @@ def _interpolated(
     beyond = (
         ends.max(axis=0) > np.maximum.reduceat(value, grid.start[:-1])[stretches.group] - RANGE / 2
     )
-    of_groups = [
+    failing, reaching = (
         np.bincount(stretches.group, flag, minlength=groups) > 0 for flag in (failed, beyond)
-    ]
-    return Curves(replace(grid, value=value), grid, error, points), of_groups[0], of_groups[1]
+    )
+    return Curves(replace(grid, value=value), grid, error, points), highest, failing, reaching
 
 
 def _interleave(known: FloatArray, fresh: FloatArray) -> FloatArray:
@@ -225,21 +232,24 @@ def _everywhere(
     approximate: Likelihood,
     exact: Exact,
     line: Curves,
+    highest: FloatArray,
     which: IntArray,
     beyond: BoolArray,
     psi: Sequence[FloatArray],
 ) -> Curves:
     """Redo some groups with the exact likelihood at every point of a grid of their own; from the
-    first grid if it lies beyond.
+    first grid if it lies beyond. Far below the `highest` value of a group it is only bounded: out
+    there it may take a thousand times as long.
     """
     error, points = line.error.copy(), line.points.copy()
-    worst, highest = np.zeros(error.size), np.full(error.size, -np.inf)
+    worst, highest = np.zeros(error.size), highest.copy()
 
     def posterior(at: FloatArray, local: IntArray) -> FloatArray:
         owner = which[local]
-        likelihood, rest = exact(at, owner)
+        prior = log_prior(at, owner)
+        likelihood, rest = exact(at, owner, least=highest[owner] - grids.DROP - prior)
         np.add.at(points, owner, 1)
-        value = np.maximum(likelihood + log_prior(at, owner), grids.LOWEST)
+        value = np.maximum(likelihood + prior, grids.LOWEST)
         np.maximum.at(highest, owner, value)
         np.maximum.at(
             worst, owner, np.minimum(rest, 1.0) * np.exp(np.minimum(value - highest[owner], 0.0))

@@ -19,8 +19,10 @@ ROW_RANGE = 11.0
 """A row within it ends where the density is e^-11 of the row's own peak, so that also the last row
 is whole.
 """
-ROOMY = 0.3
-"""The box is drawn closer where less than this share of it matters."""
+ROOMY, SAME = 0.3, 0.9
+"""The box is drawn closer where less than this share of it matters, unless it would hardly change:
+its limits are smooth, and what matters need not be.
+"""
 PILOT_STRAIGHT, PILOT_MOST, NARROW = 1.0, 150, 3.0
 """Of the pilot's own grids: how far the log density may bend in a cell, their points at most, and
 how far below its peak a cell counts as part of the narrowest.
@@ -233,10 +235,19 @@ def _tighten(value: FloatArray, psi1: FloatArray, outer: FloatArray, inner: Floa
     t = np.linspace(-1, 1, dense)[rows]
     low = psi1[rows, np.argmax(wide[rows], axis=1)]
     high = psi1[rows, dense - 1 - np.argmax(wide[rows, ::-1], axis=1)]
+    closer = _ranges((2 * t - t[0] - t[-1]) / (t[-1] - t[0]), low, high)
+    share = _area(closer) * (t[-1] - t[0]) / 2 / _area(inner)
+    if share > SAME:
+        return False
     middle, half = outer.mean(), np.diff(outer)[0] / 2
-    outer[:] = middle + half * t[[0, -1]]
-    inner[:] = _ranges((2 * t - t[0] - t[-1]) / (t[-1] - t[0]), low, high)
+    outer[:], inner[:] = middle + half * t[[0, -1]], closer
     return True
+
+
+def _area(inner: FloatArray) -> float:
+    """Of a box, over t from -1 to 1."""
+    low, high = limits(inner[None], np.linspace(-1, 1, 33))
+    return float((high - low).mean())
 
 
 def _ranges(t: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:

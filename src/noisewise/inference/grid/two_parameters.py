@@ -12,6 +12,7 @@ would tell another story than through fewer, there are more, in the end all that
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
+from itertools import pairwise
 
 import numpy as np
 
@@ -36,18 +37,21 @@ FIRST_STRIDE = 8
 """The exact likelihood is computed at every eighth row and column of the smallest dense grid, then
 at every fourth, ...
 """
-AGREE, SHRINKS = 0.05, 10.0
-"""A stride is fine enough if it moved the log density, weighted by the density, no more than this;
-splines err by a tenth of it.
+AGREE, CLOSE, SHRINKS = 0.05, 0.01, 10.0
+"""A stride is fine enough if it moved the log density, weighted by the density, nowhere more than
+this, or the density by so little in total variation; splines err by a tenth of it.
 """
-CORE, CORE_CELLS = 1.0, 2.4
+CORE, CORE_CELLS, BETTER = 1.0, 2.4, 0.25
 """Where the density is above e^-1 of its peak is its core, which must have so many cells of the
 stride along either axis: where tails are long, few points lie in it, and two coarse choices may
-agree by chance, unless they agree far better than they must.
+agree by chance, unless they agree that much better than they must.
 """
 UNREFINED = 2.0
 """Splines that could not be refined further err by at most half of what their last refinement
 changed.
+"""
+RATIOS = (1.5, 4.0)
+"""Of what is changed by leaving out half of a grid's points again and again, at least and at most.
 """
 SMOOTH = 0.01
 """Splines through half of the points may err by this, weighted by the density; through all of them
@@ -130,16 +134,27 @@ def _matter(sheet: Patch, owner: IntArray, groups: int) -> IntArray:
 
 
 def _coarse(sheet: Patch) -> FloatArray:
-    """How far the mass of each row, or of each column, may be off for the grid's sake: where the
-    density is resolved, half of the points would do as well.
+    """How far off, in total variation, the masses of rows or of columns may be for the grid's sake.
+
+    Each time half of the points are left out the sums change the more, by about the same ratio; so
+    by what the last halving changed, and that ratio less 1, they are off (Richardson). Densities
+    that bend, or have a kink, have a ratio of 4; a cliff, or what is not resolved at all, of less.
     """
     height = np.exp(sheet.value - sheet.value.max(axis=(1, 2), keepdims=True)) * sheet.areas
     off = np.zeros(len(height))
     for every in (height, height.swapaxes(1, 2)):
-        all_points, half = every.sum(axis=2), 2 * every[:, :, ::2].sum(axis=2)
-        total = all_points.sum(axis=1)
-        off = np.maximum(off, np.abs(half - all_points).sum(axis=1) / total)
+        sums = [2**k * every[:, :, :: 2**k].sum(axis=2) for k in range(3)]
+        last, before = (np.abs(fine - half).sum(axis=1) for fine, half in pairwise(sums))
+        ratio = np.clip(before / np.maximum(last, 1e-300), *RATIOS)
+        off = np.maximum(off, last / (ratio - 1) / sums[0].sum(axis=1) / 2)
     return np.minimum(off, 1.0)
+
+
+def _distance(one: FloatArray, other: FloatArray, areas: FloatArray) -> FloatArray:
+    """Total variation between densities, given by their logs on the grids of patches."""
+    mass = [np.exp(v - v.max(axis=(1, 2), keepdims=True)) * areas for v in (one, other)]
+    first, second = (m / m.sum(axis=(1, 2), keepdims=True) for m in mass)
+    return np.asarray(np.abs(first - second).sum(axis=(1, 2)) / 2)
 
 
 def _apart(sheets: list[Patch]) -> list[Patch]:
@@ -165,6 +180,20 @@ def _collapsed(
     """The collapsed log density on dense grids, and where their points are, in boxes drawn close
     around it.
     """
+    for size in sorted({max(dense // 4, DENSE[0]), dense}):  # boxes are found on coarser grids
+        value, psi = _fitted(approximate, outer, inner, size)
+    patches = len(outer)
+    return Patch(
+        value, value, outer, inner, np.zeros(patches), np.zeros(patches, dtype=np.int64)
+    ), psi
+
+
+def _fitted(
+    approximate: Likelihood, outer: FloatArray, inner: FloatArray, dense: int
+) -> tuple[FloatArray, FloatArray]:
+    """The log density on grids of that many rows and columns, and their points; boxes are drawn
+    closer or wider, in place, until they fit.
+    """
     patches, unit = len(outer), np.linspace(-1, 1, dense)
     value, psi = np.empty((patches, dense, dense)), np.empty((patches, dense, dense, 2))
     todo = np.arange(patches)
@@ -176,9 +205,7 @@ def _collapsed(
             todo = np.array(changed, dtype=np.int64)
         if todo.size == 0:
             break
-    return Patch(
-        value, value, outer, inner, np.zeros(patches), np.zeros(patches, dtype=np.int64)
-    ), psi
+    return value, psi
 
 
 def _filled(approximate: Likelihood, psi: FloatArray, groups: IntArray) -> FloatArray:
@@ -220,7 +247,8 @@ def _exact(exact: Exact, start: Patch, psi: FloatArray) -> Patch:
     )
     groups, dense = base.shape[:2]
     gap, todo, earlier = np.full(base.shape, np.nan), np.arange(groups), base
-    unsettled = np.zeros(groups)  # what the last refinement changed
+    moved = np.ones(groups)  # by the last refinement
+    areas = start.areas
     stride = first = FIRST_STRIDE * (dense - 1) // (DENSE[0] - 1)
     while todo.size:
         group, i, j = np.nonzero(
@@ -233,7 +261,7 @@ def _exact(exact: Exact, start: Patch, psi: FloatArray) -> Patch:
         except effort.TooMuchWork:
             if stride == first:
                 raise
-            error[todo] += unsettled[todo] / UNREFINED
+            error[todo] += moved / UNREFINED
             break
         points += np.bincount(group, minlength=groups)
         gap[group, i, j] = np.nan_to_num(posterior - base[group, i, j], nan=-np.inf)
@@ -245,14 +273,16 @@ def _exact(exact: Exact, start: Patch, psi: FloatArray) -> Patch:
         weight = np.exp(np.minimum(posterior - top[group, 0, 0], 0.0))
         np.maximum.at(error, group, np.minimum(rest, 1.0) * np.nan_to_num(weight))
         miss = (np.abs(value[todo] - earlier) * np.exp(value[todo] - top[todo])).max(axis=(1, 2))
-        fine = (_core(value[todo]) >= CORE_CELLS * stride) | (miss < AGREE / SHRINKS)
-        settled = (miss < AGREE) & (stride < first) & fine | (stride == 1)
-        error[todo[settled]] += 0.0 if stride == 1 else np.minimum(miss[settled], 1.0) / SHRINKS
-        unsettled[todo] = np.minimum(np.nan_to_num(miss, nan=1.0), 1.0)
+        moved = np.nan_to_num(_distance(value[todo], earlier, areas[todo]), nan=1.0)
+        off = np.fmin(miss / AGREE, moved / CLOSE)
+        fine = _core(value[todo]) >= CORE_CELLS * stride
+        settled = (off < np.where(fine, 1.0, BETTER)) & (stride < first) | (stride == 1)
+        if stride > 1:
+            error[todo[settled]] += (moved / np.where(fine, SHRINKS, UNREFINED))[settled]
         if effort.worn_out() and stride < first:
-            error[todo[~settled]] += unsettled[todo[~settled]] / UNREFINED
+            error[todo[~settled]] += moved[~settled] / UNREFINED
             break
-        todo, stride = todo[~settled], stride // 2
+        todo, stride, moved = todo[~settled], stride // 2, moved[~settled]
         earlier = value[todo].copy()
     return Patch(value, base, start.outer, start.inner, error, points)
 

@@ -13,7 +13,7 @@ import numpy as np
 from noisewise.inference import effort
 from noisewise.inference.likelihood import few_records
 from noisewise.inference.likelihood.sums import Sums, Windowed, windowed
-from noisewise.inference.likelihood.tilting import power
+from noisewise.inference.likelihood.tilting import Tilted, log_mean_exp, power
 from noisewise.model.arrays import FloatArray, highest, turn, turn_less_one
 from noisewise.model.bounded_statistic import Law
 
@@ -51,6 +51,29 @@ def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
             some = windowed(law.take(rows), sums.take(rows), on_lattice, OUTSIDE)
             value[rows], error[rows] = _log_likelihood(some, on_lattice[0])
     return value, error
+
+
+def log_bound(law: Law, sums: Sums) -> FloatArray:
+    """What log p(y | theta) does not exceed, without a series: under the tilt the noise at y is
+    nowhere above its peak, and the mass of a quadrature node lies no further than its neighbours.
+    """
+    value = np.empty(sums.n.size)
+    for on_lattice, alike in sums.alike():
+        some = windowed(law.take(alike), sums.take(alike), on_lattice, OUTSIDE)
+        value[alike] = some.log_factor
+        if not sums.lattice:
+            value[alike] += some.n * _away_from_nodes(some.tilted, law.atoms)
+    return value
+
+
+def _away_from_nodes(tilted: Tilted, atoms: int) -> FloatArray:
+    """log of the most by which a tilt may grow where mass lies between nodes and not on them."""
+    nodes = tilted.weight.shape[1] - atoms
+    apart = np.abs(np.diff(tilted.centred[:, :nodes, 0], axis=1))
+    reach = np.zeros(tilted.weight.shape)
+    np.maximum(reach[:, : nodes - 1], apart, out=reach[:, : nodes - 1])
+    np.maximum(reach[:, 1:nodes], apart, out=reach[:, 1:nodes])
+    return log_mean_exp(np.abs(tilted.slope) * reach, tilted.weight)[0]
 
 
 def _log_likelihood(sums: Windowed, on_lattice: bool) -> tuple[FloatArray, FloatArray]:

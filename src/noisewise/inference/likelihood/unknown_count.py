@@ -33,6 +33,10 @@ MATTERS = 1e-5
 """... that has this share of the mass."""
 _SHARES = np.array([1e-3, 0.03, 0.2, 0.5, 0.8, 0.97, 1 - 1e-3])
 """Beyond, at the n below which lie these shares of the mass."""
+MANY_SHARES = np.array(
+    [1e-5, 1e-3, 0.01, 0.05, 0.15, 0.3, 0.5, 0.7, 0.85, 0.95, 0.99, 1 - 1e-3, 1 - 1e-5]
+)
+"""The same, where an n costs less."""
 _HIGHEST = 2.0**63
 """No number of records is larger."""
 
