@@ -56,7 +56,9 @@ def test_independent_draws_are_all_there_in_their_order() -> None:
 
 
 def test_chains_stay_chains() -> None:
-    posterior = noisewise.infer(WAITS, "weak", method="gibbs", chains=3, draws=600, seed=1)
+    posterior = noisewise.infer(
+        WAITS, priors.Gamma(2, 20), method="gibbs", chains=3, draws=600, seed=1
+    )
     held = posterior.to_arviz()["posterior"]["rate"].to_numpy()
     assert held.shape == (3, 200)
     own = posterior.solution.values[0][:, :, 0]  # (steps, chains)

@@ -331,7 +331,7 @@ def test_a_variance_known_well_under_the_weak_prior() -> None:
         spread = stats.norm.pdf(s, 1000 * mean, np.sqrt(1000 * (square - mean**2)))
         log_density.append(
             np.log(np.trapezoid(spread * np.exp(-np.abs(1480 - s) / 20.25), s))
-            + stats.invgamma.logpdf(v, 1, scale=4)
+            + stats.lognorm.logpdf(v, 2.4, scale=0.25)  # an sd of a 16th of the bounds' width
         )
     # the reference takes the sum as normal; 1000 records of a chi-square are nearly so
     for q in (0.05, 0.5, 0.95):
@@ -367,9 +367,10 @@ def test_few_records_and_the_weak_prior_give_a_posterior(n) -> None:
     assert low < 2.5 < high
     assert middle == pytest.approx(2.5, abs=0.1)
     assert np.median(posterior.draws["mean"]) == pytest.approx(middle, abs=0.1 * (high - low))
-    # the weak prior's shape is 1, and clamped records say nothing of a far tail
-    assert posterior.sd("variance") is None
-    assert "none" in str(posterior.summary())
+    # a prior of shape 1 has no such sd, and clamped records say nothing of a far tail
+    heavy = noisewise.infer(_few(n), priors.NormalInverseGamma(2.5, 0.1, 1, 1.5625), seed=1)
+    assert heavy.sd("variance") is None
+    assert "none" in str(heavy.summary())
 
 
 def test_records_at_a_bound_that_the_prior_expects_there() -> None:
@@ -921,3 +922,23 @@ def test_a_mean_with_a_narrow_part_in_a_wide_range(n, y, scale, prior, resolved)
         assert posterior.cdf("mean", _quantile(mean, np.log(height), q)) == pytest.approx(
             q, abs=0.002
         )
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0])
+@pytest.mark.parametrize(("n", "total"), [(50, 500.0), (20, 200.0), (50, 100.0)])
+def test_a_prior_far_from_the_records_is_still_solved_exactly(n, total, scale) -> None:
+    """Where the normal approximation has the posterior elsewhere, and points far from both would
+    take too long. Hardly a record lies beyond 1000, so that it is the conjugate posterior.
+    """
+    release = observe(
+        family=families.Exponential(),
+        n=n,
+        statistic=total,
+        noise=noise.Laplace(scale),
+        bounds=Bounds(0, 1000, outside="clamp"),
+    )
+    posterior = noisewise.infer(release, priors.Gamma(1, 500))
+    assert posterior.method == "exact"
+    conjugate = stats.gamma(1 + n, scale=1 / (500 + total))
+    q = np.array([0.05, 0.5, 0.95])
+    assert posterior.quantile("rate", q) == pytest.approx(conjugate.ppf(q), rel=2e-3)

@@ -227,9 +227,8 @@ class Family(ABC):
         raise self._missing("whereabouts")
 
     def weak_prior(self, bounds: Bounds | None) -> Prior | None:
-        """A weakly informative prior from the bounds alone, for a first look: the mean of a record
-        about their middle, its size open over more than an order of magnitude. None if there is
-        none.
+        """A weakly informative prior from the bounds alone, for a first look: records mostly within
+        them, their size open over two orders of magnitude (`weak`). None if there is none.
         """
         return None
 

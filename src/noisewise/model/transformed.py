@@ -12,7 +12,7 @@ import numpy as np
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
 from noisewise.model.family import Family, IntervalMoments
-from noisewise.model.priors import Prior
+from noisewise.model.priors import Independent, Prior
 
 
 class Transformed(Family):
@@ -101,7 +101,11 @@ class Transformed(Family):
         return self.base.standardise(theta, own)
 
     def weak_prior(self, bounds: Bounds | None) -> Prior | None:
-        return self.base.weak_prior(self.modelled(bounds)[1])
+        weak = self.base.weak_prior(self.modelled(bounds)[1])
+        if not isinstance(weak, Independent):
+            return weak
+        names = [parameter.name for parameter in self.parameters]
+        return Independent(**dict(zip(names, weak.distributions.values(), strict=True)))
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         return self.invert(self.base.simulate(rng, theta, n))

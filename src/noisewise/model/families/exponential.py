@@ -5,6 +5,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from noisewise.model import weak
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
 from noisewise.model.derived import Derived
@@ -68,7 +69,7 @@ class Exponential(Family):
         )
 
     def weak_prior(self, bounds: Bounds | None) -> Prior | None:
-        return None if bounds is None else Gamma(1, bounds.middle)
+        return None if bounds is None else weak.of_rate(bounds)
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         return rng.standard_exponential((len(theta), n)) / theta

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import special as sp
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.model import panels, priors
+from noisewise.model import panels, priors, weak
 from noisewise.model.arrays import FloatArray, Namespace, log_gamma
 from noisewise.model.bounds import Bounds
 from noisewise.model.derived import Derived
@@ -85,7 +85,7 @@ class GammaKnownShape(GammaFamily):
         return IntervalMoments(log_q[0], mean[:, None], (second - mean**2)[:, None, None])
 
     def weak_prior(self, bounds: Bounds | None) -> priors.Prior | None:
-        return None if bounds is None else priors.Gamma(1, bounds.middle / self.shape)
+        return None if bounds is None else weak.of_rate(bounds, self.shape)
 
     def simulate(self, rng: np.random.Generator, theta: FloatArray, n: int) -> FloatArray:
         return rng.standard_gamma(self.shape, (len(theta), n)) / theta

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from scipy import special as sp
 
-from noisewise.model import priors
+from noisewise.model import priors, weak
 from noisewise.model.arrays import FloatArray, Namespace
 from noisewise.model.bounds import Bounds
 from noisewise.model.derived import Derived
@@ -70,9 +70,7 @@ class NormalBoth(NormalFamily):
         return {"kind": self.kind, "unknown": self.unknown}
 
     def weak_prior(self, bounds: Bounds | None) -> priors.Prior | None:
-        if bounds is None:
-            return None
-        return priors.NormalInverseGamma(bounds.middle, 0.1, 1, (bounds.radius / 2) ** 2)
+        return None if bounds is None else weak.of_normal(bounds)
 
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         return theta[:, 0], theta[:, 1]
@@ -226,7 +224,7 @@ class NormalKnownMean(NormalFamily):
         return {"kind": self.kind, "unknown": self.unknown, "mean": self.mean_}
 
     def weak_prior(self, bounds: Bounds | None) -> priors.Prior | None:
-        return None if bounds is None else priors.InverseGamma(1, (bounds.radius / 2) ** 2)
+        return None if bounds is None else weak.of_variance(bounds)
 
     def moments(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.full(len(theta), self.mean_), theta[:, 0]
