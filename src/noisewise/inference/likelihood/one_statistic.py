@@ -61,6 +61,8 @@ def log_bound(law: Law, sums: Sums) -> FloatArray:
     for on_lattice, alike in sums.alike():
         some = windowed(law.take(alike), sums.take(alike), on_lattice, OUTSIDE)
         value[alike] = some.log_factor
+        joined = some.in_window[:, 0]  # noise that is part of the sum has a peak of its own
+        value[alike] -= np.where(joined > 0, 0.5 * np.log(2 * np.pi * joined), 0.0)
         if not sums.lattice:
             value[alike] += some.n * _away_from_nodes(some.tilted, law.atoms)
     return value
