@@ -474,3 +474,44 @@ def test_a_likelihood_over_an_unknown_n_is_the_whole_sum(rng) -> None:
     value = found.collapsed(theta, np.zeros(20, dtype=np.int64))
     gap = value - np.array(whole)
     assert np.ptp(gap) < 2e-3  # but for a constant
+
+
+@pytest.mark.parametrize("law", [noise.Laplace(0.2), noise.Gaussian(0.2)], ids=lambda one: one.kind)
+@pytest.mark.parametrize(("outside", "counts_as"), [("redact", 0.0), ("clamp", 1.0)])
+@pytest.mark.parametrize("n", [1, 2, 9])
+def test_where_everybody_lies_beyond_the_bounds_all_count_alike(law, outside, counts_as, n) -> None:
+    """At sds that leave nothing within the bounds, or nothing that a float holds."""
+    release = noisewise.observe(
+        family=families.Normal(),
+        n=n,
+        statistic=[n * counts_as - 0.13, n * counts_as + 0.08],
+        noise=law,
+        bounds=Bounds(0, 100, outside=outside),
+        coordinates="standardised",
+    )
+    theta = np.array([[107.0, sd**2] for sd in (0.5, 0.2, 0.177, 1e-4)])
+    value, error = gather([release]).exact(theta, np.zeros(4, dtype=np.int64))
+    wanted = law.broadcast(2).log_density(np.array([[-0.13, 0.08]])).sum()
+    assert value == pytest.approx(np.full(4, wanted), abs=1e-6)
+    assert (error < 1e-6).all()
+
+
+def test_two_records_of_two_statistics_against_their_pairs(rng) -> None:
+    bounds, law = Bounds(0, 100, outside="clamp"), noise.Laplace(0.7)
+    release = noisewise.observe(
+        family=families.Normal(),
+        n=2,
+        statistic=[-0.5, 0.9],
+        noise=law,
+        bounds=bounds,
+        coordinates="standardised",
+    )
+    for mean, sd in ((30.0, 12.0), (90.0, 40.0), (-10.0, 8.0)):
+        # 2000 quantiles of a record: every pair of them is as likely as any other
+        x = stats.norm.ppf((np.arange(2000) + 0.5) / 2000, mean, sd).clip(0, 100)
+        u = (x - 50) / 50
+        sums = [u[:, None] + u, (u * u)[:, None] + u * u]
+        log = [-np.abs(y - s) / 0.7 - np.log(1.4) for y, s in zip((-0.5, 0.9), sums, strict=True)]
+        wanted = np.log(np.exp(log[0] + log[1]).mean())
+        value = gather([release]).exact(np.array([[mean, sd**2]]), np.zeros(1, dtype=np.int64))[0]
+        assert value[0] == pytest.approx(wanted, abs=2e-3)

@@ -782,7 +782,7 @@ def test_points_of_a_margin_that_are_one_float_cost_nothing() -> None:
         0.037588529209654865, 19.983279306408217, 5696.13859947013, 88.9390576386852
     )
     posterior = noisewise.infer(release, prior)
-    assert posterior.method == "exact"
+    assert "no finite answer" not in posterior.certificate.sentence
     assert np.isfinite([posterior.mean("mean"), posterior.sd("mean")]).all()
 
 
@@ -942,3 +942,45 @@ def test_a_prior_far_from_the_records_is_still_solved_exactly(n, total, scale) -
     conjugate = stats.gamma(1 + n, scale=1 / (500 + total))
     q = np.array([0.05, 0.5, 0.95])
     assert posterior.quantile("rate", q) == pytest.approx(conjugate.ppf(q), rel=2e-3)
+
+
+def test_what_exact_does_not_settle_goes_to_the_next_method() -> None:
+    """Nine redacted records with little noise: all at the centre, or all beyond the bounds, with
+    cliffs between. Once most of the posterior lay where splines swung.
+    """
+    n, y, scale = 9, np.array([-0.134, 0.08]), 0.2114
+    bounds = Bounds(0, 100, outside="redact")
+    release = observe(
+        family=families.Normal(), n=n, statistic=y.tolist(), noise=noise.Laplace(scale),
+        bounds=bounds, coordinates="standardised",
+    )  # fmt: skip
+    posterior = noisewise.infer(release, "weak")
+    assert posterior.method == "collapsed"
+    assert any("exact does not settle" in said for said in posterior.certificate.warnings)
+    rng = np.random.default_rng(0)
+    theta = families.Normal().weak_prior(bounds).draw(rng, 200_000)
+    x = families.Normal().simulate(rng, theta, n)
+    u = np.where((x >= 0) & (x <= 100), (x - 50) / 50, 0.0)
+    sums = np.stack([u.sum(axis=1), (u * u).sum(axis=1)], axis=1)
+    weight = np.exp(-np.abs(y - sums).sum(axis=1) / scale)
+    order = np.argsort(theta[:, 0])
+    below = np.cumsum(weight[order]) / weight.sum()
+    gap = np.abs(posterior.cdf("mean", theta[order, 0][::100]) - below[::100]).max()
+    assert gap < 0.07  # the normal approximation's, 0.044, and some for chance
+
+
+@pytest.mark.parametrize("noisy", [noise.Gaussian(0.1127), noise.Laplace(2.0)])
+def test_few_redacted_records_of_a_log_normal_have_a_posterior(noisy) -> None:
+    """One stopped with an error: a likelihood of 0 became the most negative float."""
+    release = observe(
+        family=families.LogNormal(),
+        n=9,
+        statistic=[-1.4137, 1.1796],
+        noise=noisy,
+        bounds=Bounds(0.1, 1000, outside="redact"),
+        coordinates="standardised",
+    )
+    posterior = noisewise.infer(release, "weak")
+    low, high = posterior.interval("log_mean", 0.9)
+    assert low < high
+    assert posterior.certificate.numerical_error < 0.5

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 PER_GROUP = 1.6e8
 """Products of a weight and a harmonic for one posterior: about a second of one core."""
-CHECK = 0.25
+CHECK = 0.5
 """The share of a posterior's work that the check of its quadrature nodes may take."""
 REFINING = 0.4
 """The share of it that is left for what must be done anyway when refinements stop."""

@@ -34,6 +34,11 @@ class Solution(ABC):
         """Those it was found with, and its place among them; None if it stands alone."""
         return None
 
+    @property
+    def settled(self) -> bool:
+        """Whether the method came to an end that is worth more than a cruder method's."""
+        return True
+
     @abstractmethod
     def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
         """Mean and sd, (size,) each; infinite where they do not exist."""

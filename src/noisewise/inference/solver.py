@@ -82,10 +82,11 @@ class Solver:
         for g, solution, sound in zip(
             groups, solutions, _sound(solutions, self.problem), strict=True
         ):
-            if sound:
+            if sound and solution.settled:
                 out[int(g)] = solution
             else:
-                self.why[int(g)] = f"{method.name} gives no finite answer"
+                said = "does not settle" if sound else "gives no finite answer"
+                self.why[int(g)] = f"{method.name} {said}"
         return out
 
     def _unsolved(self, group: int) -> Solution:

@@ -69,6 +69,10 @@ TAMED = 15.0
 """The exact log density is not let further from the collapsed one than this beyond the median
 difference: splines through wild values would swing.
 """
+SWING = 0.5
+"""Where splines leave the straight line between points by more, as they do at a cliff, the line
+stands.
+"""
 FITTED = 8
 """How often a box is drawn closer or wider."""
 FORGOTTEN = 30.0
@@ -264,7 +268,8 @@ def _exact(exact: Exact, start: Patch, psi: FloatArray) -> Patch:
             error[todo] += moved / UNREFINED
             break
         points += np.bincount(group, minlength=groups)
-        gap[group, i, j] = np.nan_to_num(posterior - base[group, i, j], nan=-np.inf)
+        off = posterior - base[group, i, j]
+        gap[group, i, j] = np.nan_to_num(off, nan=-np.inf, neginf=-np.inf)
         for g in todo:
             value[g] = base[g] + _spread(
                 gap[g, ::stride, ::stride], value[g, ::stride, ::stride], dense
@@ -274,9 +279,9 @@ def _exact(exact: Exact, start: Patch, psi: FloatArray) -> Patch:
         np.maximum.at(error, group, np.minimum(rest, 1.0) * np.nan_to_num(weight))
         miss = (np.abs(value[todo] - earlier) * np.exp(value[todo] - top[todo])).max(axis=(1, 2))
         moved = np.nan_to_num(_distance(value[todo], earlier, areas[todo]), nan=1.0)
-        off = np.fmin(miss / AGREE, moved / CLOSE)
+        change = np.fmin(miss / AGREE, moved / CLOSE)
         fine = _core(value[todo]) >= CORE_CELLS * stride
-        settled = (off < np.where(fine, 1.0, BETTER)) & (stride < first) | (stride == 1)
+        settled = (change < np.where(fine, 1.0, BETTER)) & (stride < first) | (stride == 1)
         if stride > 1:
             error[todo[settled]] += (moved / np.where(fine, SHRINKS, UNREFINED))[settled]
         if effort.worn_out() and stride < first:
@@ -315,8 +320,16 @@ def _spread(gap: FloatArray, value: FloatArray, dense: int) -> FloatArray:
         ~known, return_distances=False, return_indices=True
     )
     full = np.clip(gap[tuple(nearest)], middle - TAMED, middle + TAMED)
-    table = _splines(gap.shape[0], dense)
-    return np.asarray(table @ full @ table.T)
+    smooth, straight = (table(gap.shape[0], dense) for table in (_splines, _lines))
+    curved, plain = smooth @ full @ smooth.T, straight @ full @ straight.T
+    return np.asarray(np.where(np.abs(curved - plain) < SWING, curved, plain))
+
+
+@cache
+def _lines(count: int, dense: int) -> FloatArray:
+    """The same, straight from one point to the next."""
+    coarse, fine = np.linspace(-1, 1, count), np.linspace(-1, 1, dense)
+    return np.stack([np.interp(fine, coarse, one) for one in np.eye(count)], axis=1)
 
 
 @cache

@@ -44,7 +44,7 @@ def contribution(
     d, total = centred.shape[2], np.zeros(n.shape)
     for records_inside in (0, 1):
         # (batch, ways, d), (batch, ways)
-        position, mass = _shared(centred[:, nodes:], weight[:, nodes:], n - records_inside)
+        position, mass = on_atoms(centred[:, nodes:], weight[:, nodes:], n - records_inside)
         if records_inside == 0:
             total += (mass * _noise(transforms, position)).sum(axis=1)
             continue
@@ -59,7 +59,7 @@ def contribution(
     return total
 
 
-def _shared(
+def on_atoms(
     centred: FloatArray, weight: FloatArray, n: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Sums of n records that all sit on atoms, and their probabilities: one way with one atom,

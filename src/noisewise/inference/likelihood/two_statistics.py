@@ -21,6 +21,12 @@ from noisewise.model.bounded_statistic import Law
 
 DIRECT = 2
 """So few records are summed over their values: (t1, t2) lies on a curve, and phi hardly decays."""
+NEGLIGIBLE, WORK_OF_PAIR = 1e-15, 2.0
+"""Values of less weight, beside the heaviest, are left out; the work of two of them, in products of
+a weight and a harmonic.
+"""
+NOBODY = 1e-12
+"""Where fewer records than this are expected inside the bounds, all lie on the atoms."""
 PIECE = 1 << 11
 """Thetas that are looked at together."""
 TERMS = 1 << 14
@@ -48,25 +54,50 @@ def log_likelihood(law: Law, sums: Sums, tolerance: FloatArray) -> tuple[FloatAr
     of the batch.
     """
     value, error = np.empty(sums.n.shape), np.zeros(sums.n.shape)
+    nodes = law.weight.shape[1] - law.atoms
+    nobody = np.zeros(sums.n.shape, dtype=bool)
+    if 0 < nodes < law.weight.shape[1]:  # not where all records are points of a lattice
+        nobody = sums.n * law.weight[:, :nodes].sum(axis=1) < NOBODY
+    for row in np.flatnonzero(nobody):
+        value[row] = _on_atoms(
+            law.value[row, None, nodes:], law.weight[row, None, nodes:], sums.take(np.array([row]))
+        )
     for on_lattice, alike in sums.alike():
-        alike = alike[sums.n[alike] > DIRECT]
+        alike = alike[(sums.n[alike] > DIRECT) & ~nobody[alike]]
         for start in range(0, alike.size, PIECE):
             rows = alike[start : start + PIECE]
             some = windowed(law.take(rows), sums.take(rows), on_lattice, OUTSIDE)
             value[rows], error[rows] = _log_likelihood(some, tolerance[rows])
-    for row in np.flatnonzero(sums.n <= DIRECT):
+    for row in np.flatnonzero((sums.n <= DIRECT) & ~nobody):
         value[row] = _direct(law.value[row], law.weight[row], sums.take(np.array([row])))
     return value, error
 
 
+def _on_atoms(value: FloatArray, weight: FloatArray, sums: Sums) -> float:
+    """Nobody inside the bounds: the noise's density at what all records count as."""
+    position, mass = few_records.on_atoms(value, weight, sums.n)
+    log_noise = sums.shape.log_kernel(sums.y[0] - position[0], sums.scale[0]).sum(axis=1)
+    with np.errstate(divide="ignore"):
+        found = np.logaddexp.reduce(log_noise + np.log(mass[0]))
+    return float(found + sums.log_constant[0])
+
+
 def _direct(value: FloatArray, weight: FloatArray, sums: Sums) -> float:
     """One or two records: the noise's density summed over their values."""
+    carries = weight > NEGLIGIBLE * weight.max()
+    first, second = value[carries].T
+    weight, (y1, y2), scale = weight[carries], sums.y[0], sums.scale[0]
     if sums.n[0] == 2:
-        value = (value[:, None, :] + value[None, :, :]).reshape(-1, 2)
-        weight = (weight[:, None] * weight[None, :]).ravel()
-    log_noise = sums.shape.log_kernel(sums.y[0] - value, sums.scale[0]).sum(axis=1)
+        first, second = first[:, None] + first, second[:, None] + second
+    effort.spend(WORK_OF_PAIR * first.size)
+    log_noise = sums.shape.log_kernel(y1 - first, scale[0])
+    log_noise += sums.shape.log_kernel(y2 - second, scale[1])
     top = float(log_noise.max())
-    return top + float(np.log(np.exp(log_noise - top) @ weight)) + float(sums.log_constant[0])
+    log_noise -= top
+    expected = np.exp(log_noise, out=log_noise) @ weight
+    if sums.n[0] == 2:
+        expected = expected @ weight
+    return top + float(np.log(expected)) + float(sums.log_constant[0])
 
 
 def _log_likelihood(sums: Windowed, tolerance: FloatArray) -> tuple[FloatArray, FloatArray]:

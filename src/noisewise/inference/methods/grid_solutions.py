@@ -44,6 +44,10 @@ CHECKED = (0.03, 0.25, 0.5, 0.75, 0.97)
 """Quantiles at which the exact likelihood is computed again with twice the quadrature nodes."""
 UNCHECKED = 0.02
 """The error that is stated where this would take too long: enough for a warning."""
+UNSETTLED = 0.08
+"""An exact posterior of two parameters that is further off is no longer nearer than the normal
+approximation: few records whose bounds redact leave cliffs that splines do not follow.
+"""
 CHECKED_DRAWS = 6
 """Of two parameters, draws at which it is."""
 
@@ -260,6 +264,15 @@ class TwoParameters(_OnGrid):
         weight = np.exp(mass - mass.max())
         return np.asarray(weight / weight.sum())
 
+    @cached_property
+    def _error(self) -> float:
+        """Of the densities on their grids."""
+        return float(self._weights @ [float(one.error[0]) for one in self._patches])
+
+    @property
+    def settled(self) -> bool:
+        return not self.batch.exact or self._error <= UNSETTLED
+
     def own_marginals(self) -> tuple[Marginal, ...]:
         one, grids = self.batch.problem.take(np.array([self.group])), self.batch.margins(self.group)
         return tuple(Marginal.of(grids[j], one.axes[j], index=one.tail_index(j)) for j in (0, 1))
@@ -282,7 +295,7 @@ class TwoParameters(_OnGrid):
     def certificate(self) -> Certificate:
         problem = self.batch.problem.take(np.array([self.group]))
         weights, distance = self._weights, None
-        error = float(weights @ [float(one.error[0]) for one in self._patches])
+        error = self._error
         known = (one.of_psi for one in self._marginals)
         error += sum(map(_grid_error, self.batch.margins(self.group), known))
         if self.batch.exact:
