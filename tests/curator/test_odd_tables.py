@@ -11,12 +11,16 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import noisewise
-from noisewise import Bounds, families
+from noisewise import Bins, Bounds, families
+from noisewise.curator.publish import prepare
+from noisewise.curator.settings import Settings
 from noisewise.curator.shield import shielded
 from noisewise.errors import RecordsError, UnsupportedCombination
+from noisewise.mechanism.counted import Counted
 from noisewise.mechanism.lattice import lattice_for
 from tables import exact_sums
 
@@ -103,6 +107,63 @@ def test_a_folder_named_like_a_column_changes_no_record(tmp_path: Path) -> None:
     os.rename(tmp_path / "plain.parquet", folder / "a?.parquet")
     assert sums(folder / "a[1]*.csv", families.Bernoulli()) == (2, [1])
     assert sums(folder / "a?.parquet", families.Bernoulli()) == (2, [1])
+
+
+SAID = ["pyarrow", "polars", "relation"]
+
+
+def parquet(form: str, columns: dict[str, Any], folder: Path) -> Any:
+    """A file that says of its columns how large the numbers are, NaN left out."""
+    path = folder / "t.parquet"
+    if form == "polars":
+        pl.DataFrame(columns).write_parquet(path)
+    else:
+        arrays = {name: pa.array(x, from_pandas=False) for name, x in columns.items()}
+        pq.write_table(pa.table(arrays), path)
+    column = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    assert column.statistics.has_min_max
+    assert column.statistics.max == np.nanmax(columns["x"])
+    return duckdb.read_parquet(str(path)) if form == "relation" else path
+
+
+@pytest.mark.parametrize("form", SAID)
+@pytest.mark.parametrize("last", [30.0, 100.0, -5.0, np.nan])
+@pytest.mark.parametrize("outside", ["clamp", "redact"])
+@pytest.mark.parametrize(
+    "family", [families.Normal(), families.Exponential(), families.Poisson(), families.LogNormal()]
+)
+def test_what_a_parquet_file_says_of_its_numbers_decides_nothing(
+    family: families.Family, outside: Any, last: float, form: str, tmp_path: Path
+) -> None:
+    """One record beyond the bounds changed what a thousand missing ones contribute."""
+    x = np.array([np.nan] * 1000 + [10.0, 20.0, 50.0, last])
+    records = parquet(form, {"x": x}, tmp_path)
+    lattice = lattice_for(family, Bounds(1, 60, outside=outside))
+    for counted in (lattice, Counted(lattice, drop=True, replaced=True)):
+        n, found = exact_sums(records, counted)[0]
+        assert (n, found) == (len(x), [int(part.sum()) for part in counted.integers(x)])
+
+
+@pytest.mark.parametrize("form", SAID)
+def test_nor_of_persons_labels_bins_and_columns(form: str, tmp_path: Path) -> None:
+    x = np.array([np.nan] * 6 + [0.0, 1.0, 1.0, 0.0])
+    records = parquet(form, {"x": x, "y": x + 1, "who": x[::-1].copy()}, tmp_path)
+    assert sums(records, families.Bernoulli(), missing=1.0)[1] == [8]
+    labels = families.Categorical([0, 1, 2], other=2)
+    assert exact_sums(records, lattice_for(labels, None))[0][1] == [2, 2, 6]
+    bounds = Bounds(0, 5, outside="clamp")
+    settings: dict[str, Any] = {"column": "x", "family": families.Normal(), "bounds": bounds}
+    asked = Settings(person="who", records_per_person=1, epsilon=1, **settings)
+    prepared = prepare(records, asked)
+    assert prepared.rows.sums(prepared.plan.lattice)[0][0] == 2
+    table = families.Table({"x": Bins([0, 1, 5]), "y": Bins([0, 2, 5])})
+    for family, wanted in (
+        (table, [2, 0, 0, 2]),
+        (families.Moments({"x": bounds, "y": bounds}), [4]),
+    ):
+        prepared = prepare(records, Settings(family=family, epsilon=1))
+        found = prepared.rows.sums(prepared.plan.lattice)[0][1]
+        assert found[: len(wanted)] == wanted
 
 
 def test_text_that_comes_late_in_a_column_of_objects_is_read() -> None:

@@ -87,7 +87,9 @@ def open_relation(records: duckdb.DuckDBPyRelation, columns: Columns) -> Source:
         kind, name = shielded(lambda column=column: kind_of(records, column)), quoted(column)  # type: ignore[misc]
         if kind not in (*TEXT, *NUMBERS, "BOOLEAN"):
             raise RecordsError(wrong_type(column))
-        if wanted == "person":
+        if kind in ("FLOAT", "DOUBLE"):
+            value = name  # the user's connection may trust what a file says of its NaN
+        elif wanted == "person":
             value = person_of(name, kind)
         elif kind in TEXT:
             value = f"CAST({name} AS VARCHAR)"
