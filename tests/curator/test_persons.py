@@ -3,6 +3,7 @@ same choice wherever the records lie.
 """
 
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from noisewise import Bins, Bounds, families
-from noisewise.curator.choice import crowded_heads, crowds_of, evenly_spaced
+from noisewise.curator.choice import crowded_heads, evenly_spaced, kept_codes, kept_rows
 from noisewise.curator.database import connect
 from noisewise.curator.persons import keys_of
 from noisewise.curator.publish import prepare
@@ -23,6 +24,8 @@ from noisewise.curator.settings import Settings
 from noisewise.curator.values import number_of_person, person_of_text
 
 NAN = float("nan")
+NO_CELL = (9, 9)
+"""Behind all cells."""
 
 
 def counted(records: Any, most: int, **more: Any) -> list[tuple[int, list[int]]]:
@@ -37,7 +40,7 @@ def counted(records: Any, most: int, **more: Any) -> list[tuple[int, list[int]]]
 def test_every_m_kth_record_is_kept_from_any_start(most: int) -> None:
     for m in range(most + 1, 25):
         chances, starts = np.zeros(m, dtype=int), set()
-        kept = evenly_spaced(np.arange(40 * m), m, most)
+        kept = evenly_spaced(np.arange(40 * m), np.full(40 * m, m), most)
         for number, own in enumerate(kept):
             start = _start(number, m)
             places = np.arange(m) + start
@@ -59,25 +62,50 @@ def test_no_head_of_too_many_is_overlooked(rng: np.random.Generator) -> None:
         assert crowded.tolist() == ([few[0]] if len(few) > 1 else [])
 
 
-@pytest.mark.parametrize("span", [2**16, 2**32, 2**63], ids=["close", "numbers", "digests"])
-def test_nobody_with_too_many_is_overlooked(span: int, rng: np.random.Generator) -> None:
-    """Close numbers are counted; persons and rows share 64 bits where they fit; else digests that
-    begin alike occur.
-    """
-    persons = rng.integers(-span, span, 70_000)
-    for n in (0, 1, 2, 40, 300_000):
-        number = rng.choice(persons, n)
-        found, sizes = np.unique(number, return_counts=True)
-        for most in (1, 5, 10, 10**6):
-            crowds = crowds_of(number.copy(), most)
-            ends = crowds.first + crowds.size
-            theirs = [crowds.rows[a:z] for a, z in zip(crowds.first, ends, strict=True)]
-            many = sizes > most
-            assert [number[rows[0]] for rows in theirs] == crowds.number.tolist()
-            assert sorted(crowds.number) == found[many].tolist()
-            for rows in theirs[:50]:
-                assert sorted(rows) == np.flatnonzero(number == number[rows[0]]).tolist()
-            assert crowds.size.sum() == sizes[many].sum()
+def by_the_rule(number: np.ndarray, codes: np.ndarray, most: int) -> list[tuple[int, int]]:
+    """Persons and codes that are kept, one person after the other."""
+    order = np.lexsort([codes, number])
+    kept = []
+    for own in np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if len(order) else []:
+        m, who = len(own), int(number[own[0]])
+        start = _start(who, m) if m > most else 0
+        kept += [
+            (who, int(codes[one]))
+            for at, one in enumerate(own, start)
+            if m <= most or (at + 1) * most // m > at * most // m
+        ]
+    return kept
+
+
+@pytest.mark.parametrize("span", [2**13, 2**30, 2**63], ids=["close", "far", "whole numbers"])
+@pytest.mark.parametrize("n", [0, 1, 2, 40, 150_000])
+def test_words_and_rows_are_kept_by_the_rule(n: int, span: int, rng: np.random.Generator) -> None:
+    """Of persons as numbers of any size; some of their records are alike."""
+    number = rng.choice(rng.integers(-span, span, 15_000), n)
+    codes = rng.integers(0, 2**7, n)
+    for most in (1, 5, 10, 10**6):
+        wanted = by_the_rule(number, codes, most)
+        who, one, other = number.copy(), codes // 16 + 0.0, codes % 16 + 0.0
+        kept = kept_rows(who, [one, other], most)
+        found = zip(who[kept].tolist(), (one * 16 + other)[kept].astype(int).tolist(), strict=True)
+        assert sorted(found) == wanted
+        if span < 2**31:
+            words = number << 7 | codes
+            parts = kept_codes(words.copy(), 7, most, np.ndarray.tolist)
+            assert sorted(chain(*parts)) == sorted(code for _, code in wanted)
+
+
+def test_the_records_of_a_person_come_to_one_bucket_whatever_the_numbers() -> None:
+    """One person with nearly all records, and many in front of them and behind."""
+    number = np.full(400_000, 7)
+    number[::40] = np.arange(10_000) - 5000
+    codes = np.arange(len(number)) % 2**10
+    wanted = sorted(code for _, code in by_the_rule(number, codes, 3))
+    parts = kept_codes(number << 10 | codes, 10, 3, np.ndarray.tolist)
+    assert sorted(chain(*parts)) == wanted
+    one = codes + 0.0
+    kept = kept_rows(number, [one], 3)
+    assert sorted(one[kept].astype(int).tolist()) == wanted
 
 
 @pytest.mark.parametrize("most", [1, 3, 5, 10**6])
@@ -305,7 +333,7 @@ def _start(number: int, m: int) -> int:
 @pytest.mark.parametrize("most", [1, 2, 5])
 def test_the_rule_is_followed_to_the_letter(most: int, rng: np.random.Generator) -> None:
     """Of several columns, numbers and text, missing ones among them: each person's records in
-    order, text by its place among the levels.
+    order of the cells that they fall in, those that fall in none last.
     """
     n = 2000
     frame = pd.DataFrame({"who": rng.integers(-(2**62), 2**62, 150)[rng.integers(0, 150, n)]})
@@ -316,25 +344,23 @@ def test_the_rule_is_followed_to_the_letter(most: int, rng: np.random.Generator)
     more = {"column": None, "family": table, "bounds": None}
     kept = []
     for who, own in frame.groupby("who"):
-        places = [levels.index(y) + 1 if y in levels else 0 for y in own["y"]]
-        ordered = sorted(
-            (np.isnan(x), 0 if np.isnan(x) else x, place)
-            for x, place in zip(own["x"], places, strict=True)
+        cells = sorted(
+            (int(np.searchsorted([1, 2], x, side="right")), levels.index(y))
+            if x <= 50 and y in levels
+            else NO_CELL
+            for x, y in zip(own["x"], own["y"], strict=True)
         )
-        m, start = len(ordered), _start(int(who), len(ordered))
+        m, start = len(cells), _start(int(who), len(cells))
         kept += [
-            record
-            for at, record in enumerate(ordered, start)
+            cell
+            for at, cell in enumerate(cells, start)
             if m <= most or (at + 1) * most // m > at * most // m
         ]
-    cells = np.zeros((3, 3), dtype=int)
-    for missing, x, place in kept:
-        if not missing and place:
-            cells[np.searchsorted([1, 2], x, side="right"), place - 1] += 1
+    counts = [kept.count((bin, place)) for bin in range(3) for place in range(3)]
     for form in (frame, frame.sample(frac=1, random_state=1), frame.assign(who=frame["who"] + 0)):
         ((found, sums),) = counted(form, most, **more)
         assert found == len(kept)
-        assert sums[-9:] == cells.ravel().tolist()
+        assert sums[-9:] == counts
 
 
 def test_persons_under_one_name_after_all_are_one(tmp_path: Path) -> None:

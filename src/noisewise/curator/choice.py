@@ -1,63 +1,172 @@
-"""Which records are kept of persons with too many, by what each one's own records say.
+"""Which records are kept of persons with too many, by what each one's own records contribute.
 
-They are put in order of all that is read of them, and every m/k-th is kept, from a start that the
-person's number decides: each with the same chance, the same wherever the records lie, and no other
-person's records have a say. Records that are alike in all that is read are alike in what they
-contribute, so it does not matter which of them comes first.
+They are put in order of that, and every m/k-th is kept, from a start that the person's number
+decides: each with the same chance, the same wherever the records lie, and no other person's
+records have a say. Records that contribute the same are alike, so it does not matter which of them
+comes first.
+
+All records of a person are first moved to one of some hundred buckets, and then sorted there: small
+sorts stay near the processor, and all cores take part.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
-from typing import Any, final
+from typing import Any, TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from noisewise.model import threads
 from noisewise.model.arrays import BoolArray, FloatArray, IntArray
 
-SHORT = 1 << 30
-"""So many records have rows, and persons of close numbers, that 32 bits hold."""
-PART = 1 << 15
+Found = TypeVar("Found")
+Kind = TypeVar("Kind", bound=np.generic)
+
+PART = 1 << 18
 """So many records at a time stay near the processor."""
+BUCKET = 1 << 17
+"""So many records a bucket has, about; more, if the buckets would be more than a byte counts."""
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 over the golden ratio: the first bits of its multiples differ (Knuth 1973, section 6.4)."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Crowds:
-    """Persons with too many records, by their numbers: the rows of each lie together in `rows`,
-    `size` of them from `first` on.
+class Crowd:
+    """Persons with too many records: of records that lie in order of their persons, those of each
+    are `size` from `first` on.
     """
 
-    number: IntArray
-    rows: IntArray
     first: IntArray
     size: IntArray
+    number: IntArray
 
-    def of(self, which: BoolArray) -> "Crowds":
-        """Some of the persons."""
-        return Crowds(self.number[which], self.rows, self.first[which], self.size[which])
+    @staticmethod
+    def of(whose: NDArray[Any], number: IntArray, most: int) -> "Crowd | None":
+        """Those of more than `most` records, given whose each is, in order; None if nobody has."""
+        if not (whose[most:] == whose[:-most]).any():
+            return None
+        new = np.ones(len(whose), dtype=bool)
+        np.not_equal(whose[1:], whose[:-1], out=new[1:])
+        first = np.flatnonzero(new)
+        size = np.diff(first, append=len(whose))
+        many = size > most
+        first = first[many]
+        return Crowd(first, size[many], number[first])
 
-    def by_size(self) -> list[IntArray]:
-        """The places of persons with equally many records, some at a time."""
-        size = self.size.astype(np.min_scalar_type(self.size.max(initial=0)))
-        order = np.argsort(size, kind="stable")
-        edges = np.flatnonzero(np.diff(size[order], prepend=0, append=0))
-        out = []
-        for start, stop in pairwise(edges):
-            step = max(1, PART // int(size[order[start]]))
-            out += [order[at : min(at + step, stop)] for at in range(start, stop, step)]
-        return out
+    def theirs(self, n: int) -> BoolArray:
+        """Which of n records are those of the crowd."""
+        edges = np.zeros(n + 1, dtype=np.int8)
+        edges[self.first] += 1
+        edges[self.first + self.size] -= 1
+        return np.asarray(np.cumsum(edges[:-1], dtype=np.int8).view(bool))
 
-    def rows_of(self, persons: IntArray) -> IntArray:
-        """The rows of each of persons with equally many."""
-        return self.rows[self.first[persons, None] + np.arange(self.size[persons[0]])]
+    def alike(self, most: int) -> Iterator[tuple[IntArray, IntArray]]:
+        """Of persons with about equally many records, where these are, (persons, records), and
+        which of a person's in order are kept, (persons, most). Those who have fewer than the others
+        have -1 at the end.
+        """
+        width = _rounded_up(self.size)
+        for wide in np.flatnonzero(np.bincount(width)):
+            some = np.flatnonzero(width == wide)
+            at = self.first[some, None] + np.arange(wide)
+            at[np.arange(wide) >= self.size[some, None]] = -1
+            yield at, evenly_spaced(self.number[some], self.size[some], most)
 
 
-NOBODY = Crowds(*[np.zeros(0, dtype=np.int64)] * 4)
-"""Who has too many, if nobody has."""
+@final
+@dataclass(frozen=True, slots=True)
+class Buckets:
+    """Records that were moved: of each part of the rows, those of the first bucket come first."""
+
+    cuts: IntArray  # (parts, buckets + 1): where, of a part, the records of a bucket begin
+
+    @staticmethod
+    def move(columns: Sequence[NDArray[Any]], bits: int) -> "Buckets":
+        """Move records where they lie, since memory takes long to get. The first of their columns
+        is the person's number, before so many other bits.
+        """
+        n = len(columns[0])
+        first_bits = min(8, max(1, (n // BUCKET).bit_length()))
+
+        def move(part: slice) -> IntArray:
+            number = (columns[0][part] >> bits).view(np.uint64)
+            bucket = ((number * GOLDEN) >> np.uint64(64 - first_bits)).astype(np.uint8)
+            order = np.argsort(bucket, kind="stable")  # by counting, of single bytes
+            for column in columns:
+                column[part] = column[part][order]
+            ends = np.cumsum(np.bincount(bucket, minlength=1 << first_bits))
+            return np.append(part.start, part.start + ends)
+
+        parts = [slice(at, min(at + PART, n)) for at in range(0, max(n, 1), PART)]
+        return Buckets(np.array(list(threads.run(move, parts))))
+
+    def each(self, work: Callable[[list[slice]], Found]) -> list[Found]:
+        """What is made of each bucket, given where its records lie."""
+
+        def pieces(starts: IntArray, ends: IntArray) -> list[slice]:
+            own = zip(starts.tolist(), ends.tolist(), strict=True)
+            return [slice(start, end) for start, end in own]
+
+        places = zip(self.cuts[:, :-1].T, self.cuts[:, 1:].T, strict=True)
+        return list(threads.run(work, [pieces(*own) for own in places]))
+
+
+def kept_rows(number: IntArray, columns: Sequence[FloatArray], most: int) -> BoolArray:
+    """Which records are kept, given each one's person and columns by which a person's are put in
+    order, what is missing last. The records are moved: `number` and `columns` are in another order
+    afterwards.
+    """
+    kept = np.ones(len(number), dtype=bool)
+
+    def choose(pieces: list[slice]) -> None:
+        own = _joined(number, pieces)
+        chosen = chosen_of(own, own, [_joined(column, pieces) for column in columns], most)
+        ends = np.cumsum([piece.stop - piece.start for piece in pieces])
+        for piece, part in zip(pieces, np.split(chosen, ends[:-1]), strict=True):
+            kept[piece] = part
+
+    Buckets.move([number, *columns], 0).each(choose)
+    return kept
+
+
+def chosen_of(
+    whose: NDArray[Any], number: IntArray, columns: Sequence[FloatArray], most: int
+) -> BoolArray:
+    """The same of a few records, each with its person and that one's number."""
+    kept = np.ones(len(whose), dtype=bool)
+    order = np.argsort(whose)
+    crowd = Crowd.of(whose[order], number[order], most)
+    if crowd is None:
+        return kept
+    kept[order[crowd.theirs(len(order))]] = False
+    own = [np.append(column[order], np.nan) for column in columns]
+    for at, places in crowd.alike(most):
+        in_order = np.lexsort([column[at] for column in own[::-1]])  # stable: -1 behind the last
+        kept[order[_picked(at, _picked(in_order, places))]] = True
+    return kept
+
+
+def kept_codes(
+    words: IntArray, bits: int, most: int, use: Callable[[IntArray], Found]
+) -> list[Found]:
+    """What `use` makes of the codes that are kept, some at a time. A record is one whole number:
+    its person's times 2^bits, and a code by which a person's are put in order. The words are moved.
+    """
+    last = (1 << bits) - 1
+
+    def choose(pieces: list[slice]) -> Found:
+        own = _joined(words, pieces)
+        own.sort()
+        number = own >> bits
+        codes = (own & last).astype(np.min_scalar_type(-last))
+        crowd = Crowd.of(number, number, most)
+        if crowd is None:
+            return use(codes)
+        places = evenly_spaced(crowd.number, crowd.size, most) + crowd.first[:, None]
+        return use(np.append(codes[~crowd.theirs(len(codes))], codes[places]))
+
+    return Buckets.move([words], bits).each(choose)
 
 
 def crowded_heads(heads: NDArray[np.uint32], most: int) -> NDArray[np.uint32]:
@@ -71,153 +180,39 @@ def crowded_heads(heads: NDArray[np.uint32], most: int) -> NDArray[np.uint32]:
     return each
 
 
-def crowds_of(number: IntArray, most: int) -> Crowds:
-    """The persons with more than `most` records, given the number of each record's person; numbers
-    that are written over, because memory takes long to get.
+def evenly_spaced(number: IntArray, m: IntArray, most: int) -> IntArray:
+    """The places that are kept of m records in order, (persons, most), of persons with those
+    numbers and so many records, (persons,) each.
     """
-    if len(number) <= most:
-        return NOBODY
-    lowest, highest = int(number.min()), int(number.max())
-    if highest - lowest < len(number):
-        return _crowds_of_close(number, lowest, most)
-    return _crowds_of_far(number, lowest, highest, most)
-
-
-def _crowds_of_close(number: IntArray, lowest: int, most: int) -> Crowds:
-    """Of persons whose numbers span no more than there are records: each one's are counted."""
-    number -= lowest
-    sizes = np.bincount(number)
-    crowded = sizes > most
-    if not crowded.any():
-        return NOBODY
-    persons = np.flatnonzero(crowded)
-    few = 2 * sizes[persons].sum() < len(number)
-    theirs = np.flatnonzero(crowded[number]) if few else slice(None)
-    # a sparse matrix of one column, with a person in each row: read by rows, the records of one
-    # person lie together, without a sort
-    index = np.int32 if len(number) < SHORT else np.int64
-    rows = np.arange(len(number), dtype=index)[theirs]
-    column = rows, number[theirs].astype(index), np.array([0, len(rows)], dtype=index)
-    by_person = sparse.csc_array(column, (len(sizes), 1)).tocsr()
-    return Crowds(persons + lowest, by_person.data, by_person.indptr[persons], sizes[persons])
-
-
-def _crowds_of_far(number: IntArray, lowest: int, highest: int, most: int) -> Crowds:
-    """Of others one sort of whole numbers, each a person and the row of a record, brings all
-    together. Where both do not fit in 64 bits, a digest stands for the person.
-    """
-    n = len(number)
-    bits = np.uint64(n.bit_length())
-    row = (np.uint64(1) << bits) - np.uint64(1)
-    fit = highest - lowest < 1 << (64 - int(bits))
-    keys = (number if fit else number.copy()).view(np.uint64)
-    crowded = np.empty(n - most, dtype=bool)
-
-    def make(part: slice) -> None:
-        if fit:
-            number[part] -= lowest
-            keys[part] <<= bits
-        else:
-            keys[part] = _digest(number[part]) & ~row
-        keys[part] |= np.arange(part.start, part.stop, dtype=np.uint64)
-
-    def compare(part: slice) -> None:
-        later = keys[part.start + most : part.stop + most]
-        crowded[part] = (keys[part] ^ later) <= row
-
-    def leave_row(part: slice) -> None:
-        keys[part] &= row
-
-    _for_all(make, n)
-    _sort(keys)
-    _for_all(compare, n - most)
-    if not crowded.any():
-        return NOBODY
-    edges = np.flatnonzero(np.diff(crowded, prepend=False, append=False))
-    first, size = edges[::2], edges[1::2] - edges[::2] + most
-    whose = (keys[first] >> bits).view(np.int64) + lowest
-    _for_all(leave_row, n)
-    found = Crowds(whose, keys.view(np.int64), first, size)
-    return found if fit else _told_apart(found, number, most)
-
-
-def crowds_in_order(person: NDArray[Any], number: IntArray, most: int) -> Crowds:
-    """The same, of records that lie in order of their persons' names, of which some share a
-    number.
-    """
-    new = np.ones(len(person), dtype=bool)
-    new[1:] = person[1:] != person[:-1]
-    first = np.flatnonzero(new)
-    persons = Crowds(number[first], np.arange(len(person)), first, np.diff(first, append=len(new)))
-    return persons.of(persons.size > most)
-
-
-def kept_rows(crowds: Crowds, columns: Sequence[FloatArray], most: int) -> BoolArray:
-    """Which records are kept."""
-    kept = np.ones(len(columns[0]), dtype=bool)
-
-    def choose(persons: IntArray) -> None:
-        rows = crowds.rows_of(persons)
-        values = [column[rows] for column in columns]
-        order = np.argsort(values[0]) if len(values) == 1 else np.lexsort(values[::-1])
-        places = evenly_spaced(crowds.number[persons], rows.shape[1], most)
-        kept[rows] = False
-        kept[np.take_along_axis(rows, np.take_along_axis(order, places, 1), 1)] = True
-
-    list(threads.run(choose, crowds.by_size()))
-    return kept
-
-
-def evenly_spaced(number: IntArray, m: int, most: int) -> IntArray:
-    """The places that are kept of m records in order, of persons with those numbers."""
-    start = (_digest(number) % np.uint64(m)).astype(np.int64)
+    start = (digest(number) % m.astype(np.uint64)).astype(np.int64)
     # those at which place + start passes a multiple of m/most: so many in any m places
     turns = (start * most // m)[:, None] + np.arange(1, most + 1)
-    places: IntArray = -(-turns * m // most) - 1 - start[:, None]
+    places: IntArray = (turns * m[:, None] + most - 1) // most - 1 - start[:, None]
     return places
 
 
-def _told_apart(found: Crowds, number: IntArray, most: int) -> Crowds:
-    """The same, where what lies together may be the rows of several persons whose digests begin
-    alike.
-    """
-
-    def mixed(persons: IntArray) -> IntArray:
-        own = number[found.rows_of(persons)]
-        several: IntArray = persons[(own != own[:, :1]).any(axis=1)]
-        return several
-
-    first, size = [found.first], [found.size.copy()]
-    for one in chain.from_iterable(threads.run(mixed, found.by_size())):
-        start = found.first[one]
-        rows = found.rows[start : start + found.size[one]]
-        rows[:] = rows[np.argsort(number[rows])]
-        edges = np.flatnonzero(np.diff(number[rows], prepend=~number[rows[:1]]))
-        first.append(start + edges)
-        size.append(np.diff(edges, append=len(rows)))
-        size[0][one] = 0
-    starts, sizes = np.concatenate(first), np.concatenate(size)
-    persons = Crowds(number[found.rows[starts]], found.rows, starts, sizes)
-    return persons.of(sizes > most)
-
-
-def _for_all(work: Callable[[slice], None], n: int) -> None:
-    """Part by part."""
-    list(threads.run(work, [slice(at, min(at + PART, n)) for at in range(0, n, PART)]))
-
-
-def _sort(keys: NDArray[np.uint64]) -> None:
-    parts = threads.workers(len(keys) // PART + 1)
-    cuts = [len(keys) * part // parts for part in range(parts + 1)]
-    keys.partition(np.array(cuts[1:-1], dtype=np.int64))
-    list(threads.run(np.ndarray.sort, [keys[start:stop] for start, stop in pairwise(cuts)]))
-
-
-def _digest(number: IntArray) -> NDArray[np.uint64]:
+def digest(number: IntArray) -> NDArray[np.uint64]:
     """SplitMix64 (Steele, Lea & Flood 2014): numbers that follow each other are turned into such in
     which no order is seen.
     """
-    x = number.view(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
+    x = number.view(np.uint64) + GOLDEN
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return x ^ (x >> np.uint64(31))
+
+
+def _joined(column: NDArray[Kind], pieces: list[slice]) -> NDArray[Kind]:
+    return np.concatenate([column[piece] for piece in pieces])
+
+
+def _picked(rows: NDArray[Kind], places: IntArray) -> NDArray[Kind]:
+    """Of each row what stands at its places."""
+    return np.take_along_axis(rows, places, axis=1)
+
+
+def _rounded_up(size: IntArray) -> IntArray:
+    """To numbers of four bits and zeros: few of them, and none an eighth more."""
+    _, bits = np.frexp(size)
+    unit = np.int64(1) << np.maximum(bits - 4, 0).astype(np.int64)
+    rounded: IntArray = -(-size // unit) * unit
+    return rounded

@@ -11,18 +11,13 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
-from noisewise.curator.choice import (
-    Crowds,
-    crowded_heads,
-    crowds_in_order,
-    crowds_of,
-    kept_rows,
-)
+from noisewise.curator.choice import chosen_of, crowded_heads, kept_rows
 from noisewise.curator.database import connect
 from noisewise.curator.reading import Columns, Key, Persons
 from noisewise.curator.records import open_columns
 from noisewise.curator.schema import kind_of
 from noisewise.curator.values import number_of_person
+from noisewise.model.arrays import BoolArray
 
 FAILED = "+0"
 """In place of a person, where a part of a cluster's records could not be read: whoever is zero is
@@ -42,15 +37,15 @@ def bounded(
     persons: Persons,
     labels: Labels,
 ) -> duckdb.DuckDBPyRelation:
-    """The records that are kept, without their person. Those of nobody are not; text that is none
-    of its column's labels is NULL.
+    """The records that are kept, without their person, chosen by what the other columns say. Those
+    of nobody are not; text that is none of its column's labels is NULL.
 
     All are held while they are chosen from, because a table that is read twice need not be the
     same.
     """
     names = [name for name in records.columns if name != "person"]
     lists = {
-        name: ", ".join(map(_literal, labels[name]))
+        name: ", ".join(map(literal, labels[name]))
         for name in names
         if kind_of(records, name) == "VARCHAR"
     }
@@ -62,8 +57,7 @@ def bounded(
     if kind == "BIGINT":
         known = f"SELECT {read} FROM records WHERE person IS NOT NULL"
         held = records.query("records", known).fetchnumpy()
-        crowds = crowds_of(held.pop("number"), persons.most)
-        kept = kept_rows(crowds, list(held.values()), persons.most)
+        kept = kept_rows(held.pop("number"), list(held.values()), persons.most)
         connection.register("held", {**held, "kept": kept})
         chosen = "SELECT * FROM held WHERE kept"
     else:
@@ -74,7 +68,7 @@ def bounded(
     return connection.sql(f"SELECT {said} FROM ({chosen})")
 
 
-def _literal(key: Key) -> str:
+def literal(key: Key) -> str:
     """A label as SQL."""
     return "'" + str(key).replace("'", "''") + "'"
 
@@ -103,32 +97,27 @@ def _chosen_by_name(connection: duckdb.DuckDBPyConnection, names: list[str], mos
     if not len(crowded):
         return "SELECT * FROM held"
     connection.register("crowded", {"head": crowded})
-    crowd = f"held SEMI JOIN crowded ON {HEAD} = head"
+    candidates = f"held SEMI JOIN crowded ON {HEAD} = head"
     several = "GROUP BY number HAVING min(person) <> max(person)"
-    shared = connection.sql(f"SELECT number FROM {crowd} {several}").fetchnumpy()
+    shared = connection.sql(f"SELECT number FROM {candidates} {several}").fetchnumpy()
     connection.register("shared", shared)
     alone = connection.sql(
-        f"SELECT number, {columns} FROM {crowd} ANTI JOIN shared USING (number)"
+        f"SELECT number, {columns} FROM {candidates} ANTI JOIN shared USING (number)"
     ).fetchnumpy()
     by_name = connection.sql(
         f"SELECT number, person, {columns} FROM held SEMI JOIN shared USING (number)"
     ).fetchnumpy()
-    order = np.argsort(by_name["person"])
-    by_name = {name: column[order] for name, column in by_name.items()}
-    in_order = crowds_in_order(by_name.pop("person"), by_name.pop("number"), most)
-    kept = [
-        _kept(alone, crowds_of(alone.pop("number"), most), most),
-        _kept(by_name, in_order, most),
-    ]
+    kept = [_kept(alone, kept_rows(alone["number"], [alone[name] for name in names], most))]
+    own = [by_name[name] for name in names]
+    kept.append(_kept(by_name, chosen_of(by_name["person"], by_name["number"], own, most)))
     together = {name: np.concatenate([part[name] for part in kept]) for name in names}
     connection.register("kept", together)
     others = f"SELECT {columns} FROM held ANTI JOIN crowded ON {HEAD} = head"
     return f"{others} UNION ALL SELECT {columns} FROM kept"
 
 
-def _kept(columns: Arrays, crowds: Crowds, most: int) -> Arrays:
+def _kept(columns: Arrays, kept: BoolArray) -> Arrays:
     """The records that are kept."""
-    kept = kept_rows(crowds, list(columns.values()), most)
     return {name: column[kept] for name, column in columns.items()}
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
 from pathlib import Path
-from typing import Any, Protocol, final
+from typing import Any, Protocol, TypeAlias, final
 
 import duckdb
 import numpy as np
@@ -21,14 +21,15 @@ from duckdb import (
 from noisewise.curator import duckdb_namespace as db
 from noisewise.curator.csvfile import BROKEN_CSV
 from noisewise.curator.database import connect
-from noisewise.curator.persons import FAILED, bounded
+from noisewise.curator.persons import FAILED, bounded, literal
 from noisewise.curator.reading import Key, Persons, Reading
 from noisewise.curator.records import open_columns
-from noisewise.curator.schema import Source
+from noisewise.curator.schema import Source, kind_of
 from noisewise.curator.shield import UNREADABLE, shielded
+from noisewise.curator.words import CODE, Code, read_words, sums_of_words
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.counted import Counted
-from noisewise.mechanism.lattice import Lattice, Plain, Sums
+from noisewise.mechanism.lattice import Lattice, Plain, Stage, Sums
 from noisewise.mechanism.products import Cells, bin_of, within_edges
 from noisewise.model.columns import Cut
 from noisewise.model.families.table import Table
@@ -48,6 +49,8 @@ partial sum can be larger.
 """
 COUNT = FunctionExpression("count")
 """The number of rows."""
+Query: TypeAlias = Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]
+"""From a table to a table."""
 
 
 class Rows(Protocol):
@@ -90,7 +93,12 @@ class Held:
         return cls(source, fault, labels, groups, levels, reading.persons)
 
     def count(self) -> int:
-        return int(self._rows(lambda records: records.aggregate([COUNT]))[0][0])
+        one = ConstantExpression(1.0).alias("k0")
+        rows = self._rows(
+            lambda records: records.select(*self._kept, one),
+            lambda told: told.aggregate([COUNT]),
+        )
+        return int(rows[0][0])
 
     def failed(self) -> bool:
         """Whether it could not be read whose the records of a cluster's part are."""
@@ -105,6 +113,8 @@ class Held:
         return lattice.query(self)
 
     def sums_of_integers(self, lattice: Lattice) -> list[Sums]:
+        if self.persons is not None and (sums := self._sums_of_words(lattice)) is not None:
+            return sums
         # DuckDB adds floats in half the time of integers
         sums = self._sums(lattice, lambda k: k)
         if exact_as_floats(max((n for n, _ in sums), default=0), lattice):
@@ -115,36 +125,59 @@ class Held:
         """n and the sums, of whole numbers that are summed as a kind of number."""
         d = lattice.width
         totals = [FunctionExpression("sum", kind(ColumnExpression(f"k{j}"))) for j in range(d)]
-        if self.groups is None:
-            ((n, *sums),) = self._rows(
-                lambda records: self._whole(records, lattice).aggregate([COUNT, *totals])
-            )
-            return [(n, [int(total or 0) for total in sums])]  # the sum over no records is NULL
+        by = [] if self.groups is None else [GROUP]
         rows = self._rows(
-            lambda records: self._whole(records, lattice, GROUP).aggregate(
-                [GROUP, COUNT, *totals], "belongs"
-            )
+            lambda records: self._told(records, lattice),
+            lambda told: _contributed(told, lattice, *by).aggregate(
+                [*by, COUNT, *totals], "belongs" if by else ""
+            ),
         )
+        if self.groups is None:
+            ((n, *sums),) = rows
+            return [(n, [int(total or 0) for total in sums])]  # the sum over no records is NULL
         by_group = {group: (int(n), [int(total) for total in sums]) for group, n, *sums in rows}
         return [by_group.get(group, (0, [0] * d)) for group in self.groups]
+
+    def _sums_of_words(self, lattice: Lattice) -> list[Sums] | None:
+        """The same of so many records of each person, where one number holds what is read of a
+        record; None where it does not.
+        """
+        assert self.persons is not None
+        most = self.persons.most
+        stages, ranges = lattice.told
+        names = [f"k{j}" for j in range(len(ranges))]
+        if self.groups is not None:
+            names.insert(0, f"(enum_code(belongs::ENUM({', '.join(map(literal, self.groups))})))")
+            ranges = ((0, len(self.groups) - 1), *ranges)
+        code = Code(ranges)
+        if lattice.fallible is not None or code.bits > CODE:
+            return None
+
+        def run() -> list[Sums] | None:
+            with connect() as connection:
+                told = self._told(self._listed(connection), lattice)
+                if kind_of(told, "person") != "BIGINT":
+                    return None
+                words = read_words(told, code.query(names), code.bits)
+            if words is None or not exact_as_floats(len(words), lattice):
+                return None
+            groups = None if self.groups is None else len(self.groups)
+            number, sums = sums_of_words(words, code, lattice.stages[stages:], most, groups)
+            return list(zip(number.tolist(), sums.tolist(), strict=True))
+
+        return shielded(run, self.fault)
 
     def counts_of_labels(self, other: int | None) -> list[Sums]:
         known = VALUE.isin(*[ConstantExpression(label) for label in self.labels])
         listed = db.where(known, VALUE, None).alias("value")
+        by = [] if self.groups is None else [GROUP]
+        rows = self._rows(
+            lambda records: records.select(*self._kept, listed),
+            lambda told: told.aggregate([*by, VALUE, COUNT], "belongs, value" if by else "value"),
+        )
         by_group: dict[str | None, dict[Any, int]] = {}
-        if self.groups is None:
-            rows = self._rows(
-                lambda records: records.select(listed).aggregate([VALUE, COUNT], "value")
-            )
-            by_group[None] = dict(rows)
-        else:
-            rows = self._rows(
-                lambda records: records.select(GROUP, listed).aggregate(
-                    [GROUP, VALUE, COUNT], "belongs, value"
-                )
-            )
-            for group, value, n in rows:
-                by_group.setdefault(group, {})[value] = n
+        for *group, value, n in rows:
+            by_group.setdefault(group[0] if group else None, {})[value] = n
         return [self._counts(by_group.get(group, {}), other) for group in self.groups or (None,)]
 
     def _counts(self, by_label: dict[Any, int], other: int | None) -> Sums:
@@ -162,7 +195,10 @@ class Held:
         index = db.where(index < 0.0, 0.0, db.where(index > float(bins), float(bins), index))
         index = db.astype(db.where(~db.isnan(VALUE), index, -1.0), "int64").alias("value")
         by_bin = dict(
-            self._rows(lambda records: records.select(index).aggregate([VALUE, COUNT], "value"))
+            self._rows(
+                lambda records: records.select(*self._kept, index),
+                lambda told: told.aggregate([VALUE, COUNT], "value"),
+            )
         )
         return sum(by_bin.values()), [int(by_bin.get(index, 0)) for index in range(bins + 1)]
 
@@ -174,11 +210,13 @@ class Held:
             db.where(falls, part, None).alias(name)
             for part, name in zip(chosen, names, strict=True)
         ]
-        kept = [] if self.groups is None else [GROUP]
-        by = ", ".join([*(["belongs"] if kept else []), *names])
-        columns = [ColumnExpression(name) for name in names]
+        by = [] if self.groups is None else [GROUP]
+        columns = [*by, *(ColumnExpression(name) for name in names)]
         rows = self._rows(
-            lambda records: records.select(*kept, *cell).aggregate([*kept, *columns, COUNT], by)
+            lambda records: records.select(*self._kept, *cell),
+            lambda told: told.aggregate(
+                [*columns, COUNT], ", ".join([*(["belongs"] if by else []), *names])
+            ),
         )
         shape = lattice.family.shape
         places = [
@@ -187,7 +225,7 @@ class Held:
         ]
         found = {group: (0, [0] * lattice.width) for group in self.groups or (None,)}
         for row in rows:
-            group, *parts, number = row if kept else (None, *row)
+            group, *parts, number = row if by else (None, *row)
             n, counts = found[group]
             where = [place.get(part, -1) for place, part in zip(places, parts, strict=True)]
             if min(where) >= 0:
@@ -195,9 +233,17 @@ class Held:
             found[group] = n + int(number), counts
         return [found[group] for group in self.groups or (None,)]
 
-    def _whole(
-        self, records: duckdb.DuckDBPyRelation, lattice: Lattice, *kept: Expression
-    ) -> duckdb.DuckDBPyRelation:
+    @property
+    def _kept(self) -> list[Expression]:
+        """The columns that stay beside those that tell what a record contributes."""
+        by = [] if self.groups is None else [GROUP]
+        return by if self.persons is None else [*by, PERSON]
+
+    def _told(self, records: duckdb.DuckDBPyRelation, lattice: Lattice) -> duckdb.DuckDBPyRelation:
+        """The columns k0, k1, ... that tell what a record contributes to sums."""
+        if lattice.fallible is not None:
+            return _attempted(records, lattice, lattice.fallible, *self._kept)
+        values: tuple[Expression, ...] = (VALUE,)
         if lattice.columns:
             values = tuple(
                 _level(ColumnExpression(f"value{j}"), keys)
@@ -205,32 +251,28 @@ class Held:
                 else ColumnExpression(f"value{j}")
                 for j, keys in enumerate(self.levels)
             )
-        else:
-            values = (VALUE,)
-        return _whole(records, values, lattice, *kept)
+        return _staged(records, values, lattice.stages[: lattice.told[0]], *self._kept)
 
-    def _contributing(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-        """The records of the listed groups, and so many of each person; the others contribute
-        nothing.
-        """
+    def _listed(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        """The records of the listed groups; the others contribute nothing."""
         records = self.source(connection)
-        if self.groups is not None:
-            listed = GROUP.isin(*[ConstantExpression(group) for group in self.groups])
-            records = records.filter(listed)
-        if self.persons is None:
+        if self.groups is None:
             return records
-        labels = {f"value{j}": keys for j, keys in enumerate(self.levels)}
-        labels |= {"value": self.labels, "belongs": self.groups or ()}
-        return bounded(connection, records, self.persons, labels)
+        return records.filter(GROUP.isin(*[ConstantExpression(group) for group in self.groups]))
 
-    def _rows(
-        self, query: Callable[[duckdb.DuckDBPyRelation], duckdb.DuckDBPyRelation]
-    ) -> list[Any]:
-        """The few rows that a query over the records gives."""
+    def _rows(self, tell: Query, ask: Query) -> list[Any]:
+        """The few rows that a query gives over what tells the records' contributions; so many of
+        each person contribute.
+        """
 
         def run() -> list[Any]:
             with connect() as connection:
-                return list(query(self._contributing(connection)).fetchall())
+                told = tell(self._listed(connection))
+                if self.persons is not None:
+                    labels = {f"cell{j}": keys for j, keys in enumerate(self.levels)}
+                    labels |= {"value": self.labels, "belongs": self.groups or ()}
+                    told = bounded(connection, told, self.persons, labels)
+                return list(ask(told).fetchall())
 
         return shielded(run, self.fault)
 
@@ -240,19 +282,27 @@ def exact_as_floats(n: int, lattice: Lattice) -> bool:
     return n * lattice.most <= EXACT
 
 
-def _whole(
+def _contributed(
+    told: duckdb.DuckDBPyRelation, lattice: Lattice, *kept: Expression
+) -> duckdb.DuckDBPyRelation:
+    """A record's whole numbers as columns k0, k1, ... of floats, from those that tell them."""
+    if lattice.fallible is not None:
+        return told
+    stages, ranges = lattice.told
+    columns = tuple(ColumnExpression(f"k{j}") for j in range(len(ranges)))
+    return _staged(told, columns, lattice.stages[stages:], *kept)
+
+
+def _staged(
     records: duckdb.DuckDBPyRelation,
-    values: tuple[Expression, ...],
-    lattice: Lattice,
+    columns: tuple[Expression, ...],
+    stages: tuple[Stage, ...],
     *kept: Expression,
 ) -> duckdb.DuckDBPyRelation:
-    """A record's whole numbers as columns k0, k1, ... of floats, beside those kept; stage by stage:
-    what is used twice is computed once.
+    """What stages make of columns as k0, k1, ..., beside those kept; stage by stage: what is used
+    twice is computed once.
     """
-    if lattice.fallible is not None:
-        return _attempted(records, lattice, lattice.fallible, *kept)
-    columns = values
-    for stage in lattice.stages:
+    for stage in stages:
         records = records.select(*kept, *_named(columns))
         columns = stage(tuple(ColumnExpression(f"k{j}") for j in range(len(columns))), db)
     return records.select(*kept, *_named(columns))
@@ -316,7 +366,13 @@ def rehearse(family: Family, lattice: Lattice) -> None:
     try:
         with connect() as connection, np.errstate(all="ignore"):
             values = connection.sql("SELECT unnest(?::DOUBLE[]) AS value", params=[x.tolist()])
-            computed = np.array(_whole(values, (VALUE,), lattice).fetchall())
+            plain = lattice.fallible
+            whole = (
+                _staged(values, (VALUE,), lattice.stages)
+                if plain is None
+                else _attempted(values, lattice, plain)
+            )
+            computed = np.array(whole.fetchall())
             same = np.abs(computed - np.stack(lattice.integers(x), axis=-1)).max() <= 1
     except (AttributeError, TypeError, ValueError, duckdb.Error):
         same = False

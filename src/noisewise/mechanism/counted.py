@@ -72,13 +72,26 @@ class Counted(Lattice):
 
     @property
     def stages(self) -> tuple[Stage, ...]:
+        if not self.drop:
+            return *self.inner.stages, self.all_counted
         return self.counting, *map(_beside, self.inner.stages), self.blank
+
+    @property
+    def told(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """By what tells the other lattice's, and by whether it counts, if not all do."""
+        stages, ranges = self.inner.told
+        return (1 + stages, ((0, 1), *ranges)) if self.drop else (stages, ranges)
 
     def counting(self, x: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
         """1 or 0 for whether a record counts, and the record."""
         (value,) = x
         absent = 0.0 if self.drop else 1.0
         return xp.where(self.inner.has_value(value, xp), 1.0, absent), value
+
+    def all_counted(self, whole: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
+        """1 for every record, and its whole numbers."""
+        offsets = zip(whole, self.inner.offset, strict=True)
+        return whole[0] * 0.0 + 1.0, *(k + float(least) for k, least in offsets)
 
     def blank(self, counting: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
         """The whole numbers, 0 for a record that does not count."""

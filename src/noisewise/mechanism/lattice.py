@@ -170,6 +170,14 @@ class Lattice(ABC):
         """
         return ()
 
+    @property
+    def told(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """After how many of the stages a record's columns tell all that it contributes, and the
+        least and the greatest of each: whole numbers there, NaN or NULL where one is missing.
+        """
+        pairs = zip(self.ranges, self.offset, strict=True)
+        return len(self.stages), tuple((low - least, high - least) for (low, high), least in pairs)
+
     def has_value(self, x: Any, xp: Namespace = np) -> Any:
         """Whether a record has one: it is not missing."""
         return ~xp.isnan(x)
@@ -326,6 +334,11 @@ class Standardised(Lattice):
         if self.column is None:
             return self.rounded, self.point, self.powers
         return self.transformed, self.rounded_image, self.point_of_image, self.powers
+
+    @property
+    def told(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """By the lattice point, of which both statistics are computed."""
+        return len(self.stages) - 1, ((-self.TOP, self.TOP),)
 
     @property
     def ruler(self) -> Ruler:

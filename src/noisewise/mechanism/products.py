@@ -101,6 +101,14 @@ class Products(Lattice):
         return self.rounded, self.points, self.counting, self.blank, self.scaled, self.products
 
     @property
+    def told(self) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """By its columns' steps and levels: there are far fewer of them than products."""
+        return 2, tuple(
+            (0, len(one.levels) - 1) if isinstance(one, Factor) else (-self.TOP, self.TOP)
+            for one in self.columns
+        )
+
+    @property
     def rulers(self) -> tuple[Ruler | None, ...]:
         """Of each column that is a number."""
         return tuple(

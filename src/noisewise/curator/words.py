@@ -1,0 +1,108 @@
+"""A record as one whole number: whose it is, the group, and what tells its contribution.
+
+Records of persons are held while they are chosen from. As one number they take the least memory,
+move at once, and are in order of what they contribute wherever they are in order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TypeAlias, final
+
+import duckdb
+import numpy as np
+
+from noisewise.curator.choice import kept_codes
+from noisewise.mechanism.lattice import Stage
+from noisewise.model.arrays import FloatArray, IntArray
+
+EXACT = 53
+"""Bits of a whole number that a float holds."""
+CODE = 30
+"""Bits of a code, at most: the rest are for the person's number."""
+Ranges: TypeAlias = Sequence[tuple[int, int]]
+"""The least and the greatest of each of some whole numbers."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Whole numbers within public ranges as one: the first has the highest bits. One that is
+    missing is the greatest, and one more.
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The bits of each."""
+        return tuple((high - low + 1).bit_length() for low, high in self.ranges)
+
+    @property
+    def bits(self) -> int:
+        """Of all of them."""
+        return sum(self.widths)
+
+    @property
+    def shifts(self) -> tuple[int, ...]:
+        """How many bits stand behind each."""
+        return tuple(self.bits - end for end in accumulate(self.widths))
+
+    def query(self, columns: Sequence[str]) -> str:
+        """The code of columns, as SQL: exact in floats."""
+
+        def code(columns: Sequence[str]) -> str:
+            parts = zip(columns, self.ranges, self.shifts, strict=True)
+            return " + ".join(f"({name} - {low}.0) * {1 << by}.0" for name, (low, _), by in parts)
+
+        ranges = zip(columns, self.ranges, strict=True)
+        known = [f"coalesce({name}, {high + 1}.0)" for name, (_, high) in ranges]
+        return f"coalesce({code(columns)}, {code(known)})"  # the second only where one is missing
+
+    def columns(self, codes: IntArray) -> tuple[FloatArray, ...]:
+        """The whole numbers, NaN where one is missing."""
+        out = []
+        for (low, high), width, by in zip(self.ranges, self.widths, self.shifts, strict=True):
+            column = ((codes >> by) & ((1 << width) - 1)) + np.float64(low)
+            missing = column > high
+            if missing.any():
+                column[missing] = np.nan
+            out.append(column)
+        return tuple(out)
+
+
+def read_words(records: duckdb.DuckDBPyRelation, code: str, bits: int) -> IntArray | None:
+    """The words of the records that are somebody's; None where a person's number is too large."""
+    word = f"person::DOUBLE * {1 << bits}.0 + {code}"
+    query = f"SELECT {word} AS word FROM records WHERE person IS NOT NULL"
+    floats = records.query("records", query).fetchnumpy()["word"]
+    most = max(floats.max(initial=0.0), -floats.min(initial=0.0))
+    if not most < 2.0**EXACT:
+        return None
+    words: IntArray = floats.view(np.int64)
+    words[:] = floats
+    return words
+
+
+def sums_of_words(
+    words: IntArray, code: Code, stages: Sequence[Stage], most: int, groups: int | None
+) -> tuple[IntArray, IntArray]:
+    """How many records are kept of each group, (groups,), and the sums of what the stages make of
+    their columns, (groups, d); `most` of each person. With groups the first of the code's whole
+    numbers is the group. The words are moved.
+    """
+
+    def summed(codes: IntArray) -> tuple[IntArray, IntArray]:
+        columns = code.columns(codes)
+        if groups is not None:
+            group, columns = columns[0].astype(np.int64), columns[1:]
+        for stage in stages:
+            columns = stage(columns, np)
+        if groups is None:
+            sums = np.array([[column.sum() for column in columns]])
+            return np.array([len(codes)]), sums.astype(np.int64)
+        sums = np.stack([np.bincount(group, column, groups) for column in columns], axis=1)
+        return np.bincount(group, minlength=groups), sums.astype(np.int64)
+
+    n, sums = zip(*kept_codes(words, code.bits, most, summed), strict=True)
+    return np.sum(n, axis=0), np.sum(sums, axis=0)
