@@ -186,9 +186,9 @@ def evenly_spaced(number: IntArray, m: IntArray, most: int) -> IntArray:
     """
     start = (digest(number) % m.astype(np.uint64)).astype(np.int64)
     # those at which place + start passes a multiple of m/most: so many in any m places
-    turns = (start * most // m)[:, None] + np.arange(1, most + 1)
-    places: IntArray = (turns * m[:, None] + most - 1) // most - 1 - start[:, None]
-    return places
+    turns = start * most // m + np.arange(1, most + 1)[:, None]  # persons last: they are many
+    places: IntArray = (turns * m + most - 1) // most - 1 - start
+    return places.T
 
 
 def digest(number: IntArray) -> NDArray[np.uint64]:

@@ -144,7 +144,7 @@ class Held:
         """
         assert self.persons is not None
         most = self.persons.most
-        stages, ranges = lattice.told
+        ranges = lattice.told.ranges
         names = [f"k{j}" for j in range(len(ranges))]
         if self.groups is not None:
             names.insert(0, f"(enum_code(belongs::ENUM({', '.join(map(literal, self.groups))})))")
@@ -158,11 +158,13 @@ class Held:
                 told = self._told(self._listed(connection), lattice)
                 if kind_of(told, "person") != "BIGINT":
                     return None
-                words = read_words(told, code.query(names), code.bits)
+                words = read_words(told, code.query(names, lattice.told.some_missing), code.bits)
             if words is None or not exact_as_floats(len(words), lattice):
                 return None
             groups = None if self.groups is None else len(self.groups)
-            number, sums = sums_of_words(words, code, lattice.stages[stages:], most, groups)
+            number, sums = sums_of_words(
+                words, code, lattice.stages[lattice.told.stages :], most, groups
+            )
             return list(zip(number.tolist(), sums.tolist(), strict=True))
 
         return shielded(run, self.fault)
@@ -251,7 +253,7 @@ class Held:
                 else ColumnExpression(f"value{j}")
                 for j, keys in enumerate(self.levels)
             )
-        return _staged(records, values, lattice.stages[: lattice.told[0]], *self._kept)
+        return _staged(records, values, lattice.stages[: lattice.told.stages], *self._kept)
 
     def _listed(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         """The records of the listed groups; the others contribute nothing."""
@@ -288,9 +290,8 @@ def _contributed(
     """A record's whole numbers as columns k0, k1, ... of floats, from those that tell them."""
     if lattice.fallible is not None:
         return told
-    stages, ranges = lattice.told
-    columns = tuple(ColumnExpression(f"k{j}") for j in range(len(ranges)))
-    return _staged(told, columns, lattice.stages[stages:], *kept)
+    columns = tuple(ColumnExpression(f"k{j}") for j in range(len(lattice.told.ranges)))
+    return _staged(told, columns, lattice.stages[lattice.told.stages :], *kept)
 
 
 def _staged(

@@ -12,8 +12,9 @@ from typing import TypeAlias, final
 import duckdb
 import numpy as np
 
-from noisewise.curator.choice import kept_codes
+from noisewise.curator.choice import PART, kept_codes
 from noisewise.mechanism.lattice import Stage
+from noisewise.model import threads
 from noisewise.model.arrays import FloatArray, IntArray
 
 EXACT = 53
@@ -48,13 +49,18 @@ class Code:
         """How many bits stand behind each."""
         return tuple(self.bits - end for end in accumulate(self.widths))
 
-    def query(self, columns: Sequence[str]) -> str:
+    def query(self, columns: Sequence[str], some_missing: bool) -> str:
         """The code of columns, as SQL: exact in floats."""
 
         def code(columns: Sequence[str]) -> str:
             parts = zip(columns, self.ranges, self.shifts, strict=True)
-            return " + ".join(f"({name} - {low}.0) * {1 << by}.0" for name, (low, _), by in parts)
+            return " + ".join(
+                f"({name} - {low}.0)" + (f" * {1 << by}.0" if by else "")
+                for name, (low, _), by in parts
+            )
 
+        if not some_missing:
+            return code(columns)
         ranges = zip(columns, self.ranges, strict=True)
         known = [f"coalesce({name}, {high + 1}.0)" for name, (_, high) in ranges]
         return f"coalesce({code(columns)}, {code(known)})"  # the second only where one is missing
@@ -76,12 +82,19 @@ def read_words(records: duckdb.DuckDBPyRelation, code: str, bits: int) -> IntArr
     word = f"person::DOUBLE * {1 << bits}.0 + {code}"
     query = f"SELECT {word} AS word FROM records WHERE person IS NOT NULL"
     floats = records.query("records", query).fetchnumpy()["word"]
-    most = max(floats.max(initial=0.0), -floats.min(initial=0.0))
-    if not most < 2.0**EXACT:
+    if np.ma.isMaskedArray(floats):  # something is NULL that is said never to be
         return None
     words: IntArray = floats.view(np.int64)
-    words[:] = floats
-    return words
+
+    def exact(part: slice) -> bool:
+        own = floats[part]
+        small = bool((np.abs(own) < 2.0**EXACT).all())  # NaN is not
+        if small:
+            words[part] = own
+        return small
+
+    parts = [slice(at, at + PART) for at in range(0, len(floats), PART)]
+    return words if all(threads.run(exact, parts)) else None
 
 
 def sums_of_words(

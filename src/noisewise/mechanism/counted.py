@@ -5,7 +5,7 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from noisewise.mechanism.lattice import Coordinates, Lattice, Plain, Stage
+from noisewise.mechanism.lattice import Coordinates, Lattice, Plain, Stage, Told
 from noisewise.mechanism.missing import DROPPED
 from noisewise.mechanism.sensitivity import Sensitivity, Size
 from noisewise.model.arrays import FloatArray, Namespace
@@ -77,10 +77,12 @@ class Counted(Lattice):
         return self.counting, *map(_beside, self.inner.stages), self.blank
 
     @property
-    def told(self) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """By what tells the other lattice's, and by whether it counts, if not all do."""
-        stages, ranges = self.inner.told
-        return (1 + stages, ((0, 1), *ranges)) if self.drop else (stages, ranges)
+    def told(self) -> Told:
+        """What tells the other lattice's, and whether it counts, if not all do."""
+        inner = self.inner.told
+        if not self.drop:
+            return inner
+        return Told(1 + inner.stages, ((0, 1), *inner.ranges), inner.some_missing)
 
     def counting(self, x: tuple[Any, ...], xp: Namespace = np) -> tuple[Any, ...]:
         """1 or 0 for whether a record counts, and the record."""

@@ -74,6 +74,18 @@ class Records(Protocol):
         """How many fall in each cell of a table."""
 
 
+@final
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Whole numbers that tell all that a record contributes: its columns after so many stages."""
+
+    stages: int
+    ranges: tuple[tuple[int, int], ...]
+    """The least and the greatest of each."""
+    some_missing: bool = False
+    """Whether one may be NaN or NULL."""
+
+
 class Lattice(ABC):
     """The integer statistic of one record, d numbers, and what they mean in the release's
     coordinates.
@@ -171,12 +183,11 @@ class Lattice(ABC):
         return ()
 
     @property
-    def told(self) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """After how many of the stages a record's columns tell all that it contributes, and the
-        least and the greatest of each: whole numbers there, NaN or NULL where one is missing.
-        """
+    def told(self) -> Told:
+        """The fewest and smallest whole numbers that tell all that a record contributes."""
         pairs = zip(self.ranges, self.offset, strict=True)
-        return len(self.stages), tuple((low - least, high - least) for (low, high), least in pairs)
+        ranges = tuple((low - least, high - least) for (low, high), least in pairs)
+        return Told(len(self.stages), ranges)
 
     def has_value(self, x: Any, xp: Namespace = np) -> Any:
         """Whether a record has one: it is not missing."""
@@ -336,9 +347,9 @@ class Standardised(Lattice):
         return self.transformed, self.rounded_image, self.point_of_image, self.powers
 
     @property
-    def told(self) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """By the lattice point, of which both statistics are computed."""
-        return len(self.stages) - 1, ((-self.TOP, self.TOP),)
+    def told(self) -> Told:
+        """The lattice point, of which both statistics are computed."""
+        return Told(len(self.stages) - 1, ((-self.TOP, self.TOP),))
 
     @property
     def ruler(self) -> Ruler:

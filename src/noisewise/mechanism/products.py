@@ -8,7 +8,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from noisewise.errors import UnsupportedCombination
-from noisewise.mechanism.lattice import Lattice, Records, Stage, Standardised, Sums
+from noisewise.mechanism.lattice import Lattice, Records, Stage, Standardised, Sums, Told
 from noisewise.mechanism.products_sensitivity import (
     LESS,
     products_sensitivity,
@@ -101,12 +101,13 @@ class Products(Lattice):
         return self.rounded, self.points, self.counting, self.blank, self.scaled, self.products
 
     @property
-    def told(self) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """By its columns' steps and levels: there are far fewer of them than products."""
-        return 2, tuple(
+    def told(self) -> Told:
+        """The steps and levels of its columns: there are far fewer of them than products."""
+        ranges = tuple(
             (0, len(one.levels) - 1) if isinstance(one, Factor) else (-self.TOP, self.TOP)
             for one in self.columns
         )
+        return Told(2, ranges, some_missing=True)
 
     @property
     def rulers(self) -> tuple[Ruler | None, ...]:
