@@ -15,6 +15,7 @@ from scipy import special, stats
 from scipy.cluster import vq
 
 from noisewise.inference.methods.base import Progress
+from noisewise.inference.observations import Observations
 from noisewise.inference.problem import Problem
 from noisewise.inference.same_records import Binned
 from noisewise.mechanism.noise import Noise
@@ -34,6 +35,8 @@ share of what all do, in the geometric mean; the halves of one normal peak sprea
 """
 PIECE = 1 << 16
 """Pairs of a release and a point whose likelihoods are computed at once."""
+NEGLIGIBLE = 1e-9
+"""Points of less weight, whatever the release, are left out of what is predicted."""
 
 
 @final
@@ -47,11 +50,38 @@ class Drawn:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Shares:
-    """The posterior mean and covariance of the bins' shares, for each release."""
+class Weighed:
+    """What releases say of the bins: the bins' shares at some points, and each one's weights."""
 
-    mean: FloatArray  # (releases, bins)
-    covariance: FloatArray  # (releases, bins, bins)
+    shares: FloatArray  # (points, bins)
+    weight: FloatArray  # (releases, points), NaN for a release that nothing explains
+
+    def log_density(
+        self, bins: FloatArray, n: FloatArray, spread: float, noise: FloatArray
+    ) -> FloatArray:
+        """The log of what each release predicts at noisy bins, (releases, bins), but for a
+        constant: a mixture over theta of normals, with the variances of the noise, (bins,), of the
+        multinomial, and of n, which is `spread`.
+
+        Where a release has two explanations, it predicts either of two histograms and none between.
+        """
+        heavy = np.flatnonzero(np.nan_to_num(self.weight).max(axis=0) > NEGLIGIBLE)
+        shares, weight = self.shares[heavy], self.weight[:, heavy]
+        covariance = (spread - n[0]) * shares[:, :, None] * shares[:, None, :]
+        k = np.arange(shares.shape[1])
+        covariance[:, k, k] += n[0] * shares + noise
+        root = np.linalg.cholesky(covariance)
+        log_size = np.log(root[:, k, k]).sum(axis=1)
+        whiten = np.linalg.inv(root)  # (points, bins, bins)
+        middle = (whiten @ shares[:, :, None])[:, :, 0]
+        log = np.empty(weight.shape)
+        step = max(1, PIECE // bins.size)
+        for start in range(0, len(heavy), step):
+            some = slice(start, start + step)
+            z = np.tensordot(bins, whiten[some], (1, 2)) - n[:, None, None] * middle[some]
+            log[:, some] = -0.5 * (z * z).sum(axis=2) - log_size[some]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(special.logsumexp(log, b=weight, axis=1))
 
 
 def infer_again(
@@ -61,9 +91,9 @@ def infer_again(
     theta: FloatArray,
     rng: np.random.Generator,
     progress: Progress | None = None,
-) -> Shares:
-    """What each release says of the bins, NaN where it says nothing; theta, (draws, p), is of the
-    posterior that they were drawn from.
+) -> Weighed:
+    """What each release says of the bins; theta, (draws, p), is of the posterior that they were
+    drawn from.
     """
     psi = problem.psi(theta)
     laws = [_wider(peak) for peak in _peaks(psi[np.isfinite(psi).all(axis=1)])]
@@ -75,10 +105,7 @@ def infer_again(
     shares = binned.shares(at)
     impossible = ~np.isfinite(shares).all(axis=1)
     shares[impossible], known[impossible] = 0.0, -np.inf
-    weight = _weights(problem, drawn, at, known, progress)
-    mean = weight @ shares
-    square = np.einsum("rm,mj,mk->rjk", weight, shares, shares, optimize=True)
-    return Shares(mean, square - mean[:, :, None] * mean[:, None, :])
+    return Weighed(shares, _weights(problem, drawn, at, known, progress))
 
 
 def _peaks(psi: FloatArray) -> list[FloatArray]:
@@ -109,16 +136,11 @@ def _weights(
     known: FloatArray,
     progress: Progress | None,
 ) -> FloatArray:
-    """Of every point given every release, (releases, points), each row of sum 1. An n that is not
-    public is its noisy count, which is as uncertain as its noise.
-    """
+    """Of every point given every release, (releases, points), each row of sum 1."""
     (one,) = problem.observations
     mean, covariance = one.record.moments(theta)
     releases, points = len(drawn.statistic), len(theta)
-    n, spread = np.full(releases, one.n[0]), 0.0
-    if drawn.count is not None:
-        assert one.count is not None
-        n, spread = np.maximum(drawn.count, 1.0), variance_of(one.count.noise)[0]
+    n, spread = numbers_of(one, drawn)
     log = np.empty((releases, points))
     step = max(1, PIECE // points)
     for start in range(0, releases, step):
@@ -137,6 +159,16 @@ def _weights(
     with np.errstate(invalid="ignore"):  # of a release that nothing explains: NaN
         weight = np.exp(log - top)
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+
+
+def numbers_of(observations: Observations, drawn: Drawn) -> tuple[FloatArray, float]:
+    """n of each release, and its variance. One that is not public is its noisy count, which is as
+    uncertain as its noise.
+    """
+    if drawn.count is None:
+        return np.full(len(drawn.statistic), observations.n[0]), 0.0
+    assert observations.count is not None
+    return np.maximum(drawn.count, 1.0), float(variance_of(observations.count.noise)[0])
 
 
 def variance_of(noise: Noise) -> FloatArray:

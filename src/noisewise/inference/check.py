@@ -13,7 +13,7 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference.again import Drawn, Shares, infer_again, variance_of
+from noisewise.inference.again import Drawn, infer_again, numbers_of, variance_of
 from noisewise.inference.infer import infer
 from noisewise.inference.methods.base import Progress
 from noisewise.inference.observations import Observations, gather
@@ -148,8 +148,9 @@ def check(
     bins = np.vstack([histogram.statistic, noisy])
     rest = None if progress is None else lambda part: progress(INFERRED + (1 - INFERRED) * part)
     fresh = _thetas(posterior, FRESH, rng)
-    shares = infer_again(problem, binned, drawn, fresh, rng, rest)
-    far = _discrepancy(observations, drawn, bins, shares, variance_of(histogram.noise))
+    weighed = infer_again(problem, binned, drawn, fresh, rng, rest)
+    n_said, spread = numbers_of(observations, drawn)
+    far = -weighed.log_density(bins, n_said, spread, variance_of(histogram.noise))
     if not np.isfinite(far[0]):
         raise UnsupportedCombination(
             "the model predicts no histogram here; check the prior, the bounds and n."
@@ -184,31 +185,3 @@ def _beside(
         return Drawn(every, None)
     noisy = n + observations.count.noise.simulate(rng, n.size)[:, 0]
     return Drawn(every, np.append(observations.count.value, noisy))
-
-
-def _discrepancy(
-    observations: Observations, drawn: Drawn, bins: FloatArray, shares: Shares, noise: FloatArray
-) -> FloatArray:
-    """How far noisy bins, (releases, bins), lie from what is predicted, in the metric of their
-    covariance: the noise's, the multinomial's, and that of what is not known of theta and n.
-
-    That both releases share their records is not in it, and need not be: replicates are no
-    different in this.
-    """
-    n = np.full(len(bins), observations.n[0])
-    spread = 0.0
-    if drawn.count is not None:
-        assert observations.count is not None
-        n, spread = np.maximum(drawn.count, 0.0), variance_of(observations.count.noise)[0]
-    mean = shares.mean
-    size = n[:, None, None]
-    covariance = size**2 * shares.covariance
-    covariance += (spread - size) * mean[:, :, None] * mean[:, None, :]
-    k = np.arange(mean.shape[1])
-    covariance[:, k, k] += n[:, None] * mean + noise
-    away = bins - n[:, None] * mean
-    out = np.full(len(bins), np.nan)
-    usable = np.isfinite(covariance).all(axis=(1, 2)) & np.isfinite(away).all(axis=1)
-    solved = np.linalg.solve(covariance[usable], away[usable][:, :, None])[:, :, 0]
-    out[usable] = (away[usable] * solved).sum(axis=1)
-    return out
