@@ -59,6 +59,27 @@ def test_a_collation_of_the_users_merges_no_labels() -> None:
         )
 
 
+@pytest.mark.parametrize("where", ["connection", "column", "macro"])
+def test_a_collation_of_the_users_merges_no_persons(where: str) -> None:
+    """Without accents, 'trúe' would be the 1 that true is, and keep another person's records."""
+    with duckdb.connect() as connection:
+        collation = ""
+        if where == "connection":
+            connection.execute("SET default_collation = 'noaccent'")
+        elif where == "column":
+            collation = "COLLATE noaccent"
+        else:
+            connection.execute("CREATE MACRO lower(x) AS 'true'")
+        connection.execute(f"CREATE TABLE t (who VARCHAR {collation}, x DOUBLE)")
+        connection.execute("INSERT INTO t VALUES ('1', 1), ('trúe', 1), ('0', 1), ('fálse', 1)")
+        connection.execute("INSERT INTO t VALUES ('true', 1), ('é', 1), ('e', 1)")
+        asked = Settings(
+            column="x", family=families.Bernoulli(), person="who", records_per_person=1, epsilon=1
+        )
+        prepared = prepare(connection.table("t"), asked)
+        assert prepared.rows.sums(prepared.plan.lattice)[0][0] == 6
+
+
 def test_settings_of_the_users_connection_raise_nothing() -> None:
     """With IEEE arithmetic switched off, 1/0 would be an error that tells of a record."""
     with duckdb.connect() as connection:

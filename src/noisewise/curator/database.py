@@ -34,9 +34,9 @@ def _open() -> duckdb.DuckDBPyConnection:
     """In memory, and it keeps nothing: no spill to disk, where records would outlive the process,
     and no settings of others.
 
-    What a file says of its columns decides nothing. A Parquet file's largest number leaves NaN out,
-    and a DuckDB that trusts it takes NaN for a number within the bounds: what is not missing
-    would decide what all missing records contribute.
+    What a file says of its columns decides nothing about a value. A Parquet file's largest number
+    leaves NaN out, and a DuckDB that trusts it takes NaN for a number within the bounds: what is
+    not missing would decide what all missing records contribute.
     """
     safe = {"temp_directory": "", "enable_external_file_cache": "false"}
     safe |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}

@@ -15,7 +15,7 @@ from noisewise.curator.schema import (
     wrong_types,
 )
 from noisewise.curator.shield import UNREADABLE, shielded
-from noisewise.curator.values import NUMBERS, TEXT, person_of
+from noisewise.curator.values import FLOATS, INTEGERS, NUMBERS, TEXT
 from noisewise.errors import RecordsError
 
 UNKNOWN_TO_DUCKDB = {"Float16": float, "Int128": str, "UInt128": str}
@@ -87,14 +87,13 @@ def open_relation(records: duckdb.DuckDBPyRelation, columns: Columns) -> Source:
         kind, name = shielded(lambda column=column: kind_of(records, column)), quoted(column)  # type: ignore[misc]
         if kind not in (*TEXT, *NUMBERS, "BOOLEAN"):
             raise RecordsError(wrong_type(column))
-        if kind in ("FLOAT", "DOUBLE"):
-            value = name  # the user's connection may trust what a file says of its NaN
-        elif wanted == "person":
-            value = person_of(name, kind)
-        elif kind in TEXT:
+        # nothing is compared there: by the user's collation, or by what a file says of its NaN
+        if kind in TEXT or (wanted == "person" and kind not in (*INTEGERS, *FLOATS, "BOOLEAN")):
             value = f"CAST({name} AS VARCHAR)"
+        elif wanted == "person" or kind in (*FLOATS, "BOOLEAN"):
+            value = name
         else:
-            value = f"TRY_CAST({name} AS DOUBLE)" if kind in NUMBERS else name
+            value = f"TRY_CAST({name} AS DOUBLE)"
         plain.append(f"{value} AS {ours}")
     stream = _Stream(shielded(lambda: records.project(", ".join(plain))))
     ours_alone: Columns = {ours: (ours, wanted) for ours, (_, wanted) in columns.items()}

@@ -78,7 +78,7 @@ def _parquet(files: list[Path], columns: Columns, fault: str) -> Source:
         by_types: dict[tuple[object, ...], list[str]] = {}
         with connect() as connection:
             for name in map(_literal, files):
-                table = connection.read_parquet(name, hive_partitioning=False)
+                table = _scanned(connection, [name])
                 kinds = dict(zip(table.columns, map(str, table.types), strict=True))
                 types = tuple(kinds.get(column) for column, _ in columns.values())
                 by_types.setdefault(types, []).append(name)
@@ -87,11 +87,7 @@ def _parquet(files: list[Path], columns: Columns, fault: str) -> Source:
         return list(by_types.values())
 
     def read(names: list[str]) -> Source:
-        return typed(
-            lambda connection: connection.read_parquet(names, hive_partitioning=False),
-            columns,
-            fault,
-        )
+        return typed(lambda connection: _scanned(connection, names), columns, fault)
 
     rounded: list[str] = []  # DuckDB takes such decimals for doubles, one digit off the nearest
     parts = [read(names) for names in shielded(alike, fault)]
@@ -104,6 +100,12 @@ def _parquet(files: list[Path], columns: Columns, fault: str) -> Source:
     return lambda connection: reduce(
         duckdb.DuckDBPyRelation.union, [part(connection) for part in parts]
     )
+
+
+def _scanned(connection: duckdb.DuckDBPyConnection, names: list[str]) -> duckdb.DuckDBPyRelation:
+    """A column's largest number, in a Parquet file, leaves NaN out: nothing follows from it."""
+    query = "FROM read_parquet(?, hive_partitioning = false, can_have_nan = true)"
+    return connection.sql(query, params=[names])
 
 
 def _csv(path: Path, literal: str, columns: Columns) -> Source:

@@ -13,6 +13,8 @@ or as the latter's text, which is taken as it is.
 """
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER")
 """DuckDB's types that hold nothing but what a BIGINT holds."""
+FLOATS = ("FLOAT", "DOUBLE")
+"""Its floats."""
 NUMERAL = r"^\s*(?:\+|(-))?0*([0-9]*)(?:\.0*|(\.[0-9]*[1-9])0*)?\s*$"
 """A number without an exponent: its sign, its digits before the point but for leading zeros, and
 the point with those after it but for trailing ones.
@@ -23,8 +25,7 @@ NUMBERS = (
     "UBIGINT",
     "UHUGEINT",
     "BIGNUM",
-    "FLOAT",
-    "DOUBLE",
+    *FLOATS,
     "DECIMAL",
 )
 """DuckDB's types that hold numbers."""
@@ -78,7 +79,7 @@ def person_of(name: str, kind: str) -> str:
     """
     if kind in ("BOOLEAN", *INTEGERS):
         return f"CAST({name} AS BIGINT)"
-    if kind in ("FLOAT", "DOUBLE"):
+    if kind in FLOATS:
         number = f"TRY_CAST({name} AS DOUBLE)"
         whole = f"{number} = floor({number}) AND abs({number}) < 1e37"
         text = f"CAST({number} AS VARCHAR)"
