@@ -52,6 +52,53 @@ def test_a_normal_of_visits_leans_on_its_tail_and_says_so(
     assert certificate.sentence.count("expects") == 1
 
 
+def test_few_beyond_the_bounds_can_decide_and_it_says_what_would_be_without_them(
+    rng: np.random.Generator,
+) -> None:
+    """Skewed records of which all lie within the bounds. A redacted one counts as if it lay in the
+    middle, so that two in a hundred, which the normal expects below 0, move the mean by a tenth.
+    """
+    x = np.minimum(rng.gamma(2.8, 2.0, N), 60.0)
+    posterior = noisewise.infer(normal_release(x, "redact"), "weak", seed=1)
+    assert posterior.interval("mean", 0.99)[1] < x.mean() - 0.1
+    assert posterior.interval("sd", 0.99)[1] < x.std() - 0.5
+    beyond = posterior.certificate.beyond
+    assert beyond is not None
+    assert beyond.largest < LEANS
+    assert beyond.moved is not None
+    assert beyond.moved.sds > 3
+    assert beyond.moved.name in ("mean", "variance")
+    records = {"mean": x.mean(), "variance": x.var()}
+    assert beyond.moved.without == pytest.approx(records[beyond.moved.name], rel=0.03)
+    (said,) = posterior.certificate.warnings
+    assert f"were nobody there, {beyond.moved.name} would be about" in said
+    clamped = noisewise.infer(normal_release(x, "clamp"), "weak", seed=1)
+    assert any("leans on the family's shape" in one for one in clamped.certificate.warnings)
+
+
+def test_few_beyond_the_bounds_matter_to_many_records_alone(rng: np.random.Generator) -> None:
+    """A quarter of a percent of exponential records, clamped: a quarter of a percent of the mean,
+    which a thousand records cannot tell and a million can.
+    """
+    for n, leans in ((1000, False), (10**6, True)):
+        total = n * 10 * -np.expm1(-6.0)
+        release = noisewise.observe(
+            family=families.Exponential(),
+            n=n,
+            statistic=total,
+            noise=noise.Laplace(120.0),
+            bounds=Bounds(0, 60, outside="clamp"),
+        )
+        beyond = noisewise.infer(release, "weak", seed=1).certificate.beyond
+        assert beyond is not None
+        assert beyond.above == pytest.approx(np.exp(-6), rel=0.3)
+        assert beyond.leans == leans
+        assert beyond.moved is not None
+        if leans:
+            assert beyond.moved.without == pytest.approx(0.1 / -np.expm1(-6.0), rel=1e-3)
+            assert beyond.moved.sds == pytest.approx(0.0025 * np.sqrt(n), rel=0.2)
+
+
 @pytest.mark.parametrize("outside", ["clamp", "redact"])
 def test_a_normal_well_within_its_bounds_does_not_warn(
     rng: np.random.Generator, outside: str

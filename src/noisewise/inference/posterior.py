@@ -168,7 +168,7 @@ class Posterior:
         return replace(
             self.solution.certificate(),
             instead_of=self._instead_of,
-            beyond=expected_beyond(self.family, self.solution, self.releases),
+            beyond=expected_beyond(self.family, self.solution, self.prior, self.releases),
             missing=self._missing(),
             persons=said_of_persons(self.releases),
             leaning=leaning(self.family, self.solution, self.prior, self.releases),

@@ -44,6 +44,11 @@ class Problem:
         return int(self.observations[0].n.size)
 
     @property
+    def most_records(self) -> float:
+        """The number of records of the largest observations."""
+        return float(max(one.n.max() for one in self.observations))
+
+    @property
     def axes(self) -> tuple[Axis, ...]:
         """The unconstrained coordinates of the parameters: of where the prior lets them be, so that
         no density ends at a cliff.

@@ -289,6 +289,10 @@ class BoundedRecord:
     """The spacing of statistics that must be taken as a lattice; None if that is too fine to
     matter.
     """
+    all_within: bool = False
+    """Whether no record is taken to lie beyond the bounds, whatever the family says: of moments
+    alone.
+    """
 
     @property
     def rounds(self) -> bool:
@@ -313,8 +317,10 @@ class BoundedRecord:
         """Mean (batch, d) and covariance (batch, d, d); `rough` is to search with."""
         # thetas far out, where nothing is representable: NaN counts as impossible
         with np.errstate(all="ignore"):
-            if not self.rounds or method == "rough":
-                return released_moments(self.family, *self.units(theta), method)
+            own, bounds = self.units(theta)
+            if self.all_within or not self.rounds or method == "rough":
+                bounds = None if self.all_within else bounds
+                return released_moments(self.family, own, bounds, method)
             parts = range(0, len(theta), LAWS)
             found = [self._rounded_moments(theta[start : start + LAWS]) for start in parts]
             means, covariances = zip(*found, strict=True)
