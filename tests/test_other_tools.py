@@ -7,9 +7,9 @@ Truths are drawn from the prior, so that whatever the noise does, ranks of the t
 
 import re
 import warnings
-from typing import Any
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import opendp.prelude as dp
