@@ -362,7 +362,7 @@ def test_a_cut_series_of_an_unknown_number_of_records_says_how_far_off_it_is(mon
         off = np.abs(np.expm1(cut - whole))
         assert off.max() > 1e-3
         assert (off <= error).all()
-        assert (error < 1).all()
+        assert error[0] < 0.9  # not the worst of any n, which is 1
 
 
 @pytest.mark.parametrize("expected", [0.5, 5.0, 100.0])

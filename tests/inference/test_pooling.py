@@ -241,6 +241,28 @@ def test_sizes_and_noises_of_every_kind_go_together(rng: np.random.Generator) ->
     assert pooled.certificate.warnings == ()
 
 
+def test_a_release_that_no_records_give_has_a_mean_nonetheless() -> None:
+    """A noisy sum below 0 is explained best by a rate without end; the population knows better."""
+    bounds = Bounds(0, 60, outside="clamp")
+    said = [(500, 5000.0), (600, 6600.0), (400, 3900.0), (550, 5400.0), (10, -90.0)]
+    releases = [
+        noisewise.observe(
+            family=families.Exponential(),
+            n=n,
+            statistic=[y],
+            noise=noise.Laplace(20.0),
+            bounds=bounds,
+        )
+        for n, y in said * 4
+    ]
+    pooled = pool(releases, seed=1)
+    drawn = pooled.groups.draw(200_000, np.random.default_rng(1))["rate"]
+    for one, own in zip(pooled.groups, drawn, strict=True):
+        assert one.mean("rate") == pytest.approx(own.mean(), abs=0.05 * own.std())
+        assert one.sd("rate") == pytest.approx(own.std(), rel=0.1)
+        assert one.mean("rate") > 0.05
+
+
 def test_a_group_that_contradicts_the_others_is_named(rng: np.random.Generator) -> None:
     fine = [bernoulli(500, rng.binomial(500, p) + rng.laplace(0, 3)) for p in rng.beta(60, 140, 30)]
     odd = replace(bernoulli(500, 480.0), group=("ward", "North"))

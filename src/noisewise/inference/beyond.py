@@ -37,7 +37,7 @@ def expected_beyond(
     try:
         theta = np.stack(solution.draw(np.random.default_rng(0), DRAWS), axis=1)
         with np.errstate(all="ignore"):  # a theta far out has shares that no float holds
-            shares = [_of(shares_beyond(family, theta, bounds), bounds) for bounds in every]
+            shares = [share_of(shares_beyond(family, theta, bounds), bounds) for bounds in every]
             found = max(shares, key=lambda one: 0.0 if one is None else one.largest)
             if found is None or found.leans or not isinstance(prior, Prior):
                 return found
@@ -46,7 +46,7 @@ def expected_beyond(
         return None
 
 
-def _of(shares: FloatArray, bounds: Bounds) -> Beyond | None:
+def share_of(shares: FloatArray, bounds: Bounds) -> Beyond | None:
     """The mean of both shares at draws, (draws, 2), that are numbers."""
     held = shares[np.isfinite(shares).all(axis=1)]
     if not len(held):

@@ -14,10 +14,10 @@ from noisewise.artifact import Release
 from noisewise.inference.beyond import expected_beyond
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.leaning import leaning
+from noisewise.inference.missing import said_of_missing_in
 from noisewise.inference.persons import said_of_persons
 from noisewise.inference.quantities import FromDraws, Quantity
 from noisewise.inference.solution import Solution
-from noisewise.mechanism.missing import said_of_missing
 from noisewise.model.arrays import FloatArray
 from noisewise.model.derived import Derived
 from noisewise.model.family import Parametric
@@ -160,24 +160,23 @@ class Posterior:
             if own is not None:
                 columns = zip(Summary.COLUMNS, map(existing, own.summary()), strict=True)
                 rows.append({"name": name} | dict(columns))
-        return Summary(rows, self._missing())
+        return Summary(rows, said_of_missing_in(self.releases))
 
     @cached_property
     def certificate(self) -> Certificate:
         """The method, the reason for it, and how wrong the numbers may be."""
+        own = self.solution.certificate()
+        beyond = own.beyond or expected_beyond(
+            self.family, self.solution, self.prior, self.releases
+        )
         return replace(
-            self.solution.certificate(),
+            own,
             instead_of=self._instead_of,
-            beyond=expected_beyond(self.family, self.solution, self.prior, self.releases),
-            missing=self._missing(),
-            persons=said_of_persons(self.releases),
+            beyond=beyond,
+            missing=said_of_missing_in(self.releases) or own.missing,
+            persons=said_of_persons(self.releases) or own.persons,
             leaning=leaning(self.family, self.solution, self.prior, self.releases),
         )
-
-    def _missing(self) -> str | None:
-        """What the records without a value count as, of each release that differs in that."""
-        said = [said_of_missing(one.notes, one.family, one.bounds) for one in self.releases]
-        return "; ".join(dict.fromkeys(one for one in said if one is not None)) or None
 
     def curve(self, name: str) -> tuple[FloatArray, FloatArray]:
         """theta and the posterior density there, to draw: from the density itself, or from draws,

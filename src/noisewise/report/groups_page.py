@@ -8,7 +8,8 @@ import numpy as np
 
 from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
-from noisewise.inference.pooling.pooled import Pooled, label
+from noisewise.inference.pooling.certified import label
+from noisewise.inference.pooling.pooled import Pooled
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.posteriors import Posteriors
 from noisewise.inference.regress import LinearModel

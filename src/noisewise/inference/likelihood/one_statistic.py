@@ -14,7 +14,7 @@ from noisewise.inference import effort
 from noisewise.inference.likelihood import few_records
 from noisewise.inference.likelihood.sums import Sums, Windowed, windowed
 from noisewise.inference.likelihood.tilting import Tilted, log_mean_exp, power
-from noisewise.model.arrays import FloatArray, highest, turn, turn_less_one
+from noisewise.model.arrays import ComplexArray, FloatArray, highest, turn, turn_less_one
 from noisewise.model.bounded_statistic import Law
 
 TOLERANCE = 1e-5
@@ -31,8 +31,8 @@ BLOCK = 8
 """Harmonics that are added before it is asked whether they are enough."""
 CALL = 4000
 """What a block of harmonics costs by itself, in products of a weight and a harmonic."""
-CHUNK = 1 << 14
-"""Nodes x thetas handled at once: what stays in the processor's cache."""
+CHUNK = 1 << 17
+"""Nodes x thetas handled at once."""
 
 
 def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
@@ -57,14 +57,17 @@ def log_bound(law: Law, sums: Sums) -> FloatArray:
     """What log p(y | theta) does not exceed, without a series: under the tilt the noise at y is
     nowhere above its peak, and the mass of a quadrature node lies no further than its neighbours.
     """
-    value = np.empty(sums.n.size)
+    value, size = np.empty(sums.n.size), max(1, CHUNK // law.weight.shape[1])
     for on_lattice, alike in sums.alike():
-        some = windowed(law.take(alike), sums.take(alike), on_lattice, OUTSIDE)
-        value[alike] = some.log_factor
-        joined = some.in_window[:, 0]  # noise that is part of the sum has a peak of its own
-        value[alike] -= np.where(joined > 0, 0.5 * np.log(2 * np.pi * joined), 0.0)
-        if not sums.lattice:
-            value[alike] += some.n * _away_from_nodes(some.tilted, law.atoms)
+        for start in range(0, alike.size, size):
+            rows = alike[start : start + size]
+            some = windowed(law.take(rows), sums.take(rows), on_lattice, OUTSIDE)
+            bound = some.log_factor
+            joined = some.in_window[:, 0]  # noise that is part of the sum has a peak of its own
+            bound = bound - np.where(joined > 0, 0.5 * np.log(2 * np.pi * joined), 0.0)
+            if not sums.lattice:
+                bound += some.n * _away_from_nodes(some.tilted, law.atoms)
+            value[rows] = bound
     return value
 
 
@@ -106,26 +109,19 @@ def _series(sums: Windowed, most: FloatArray, finite: bool) -> tuple[FloatArray,
     # will do.
     steps = np.abs(np.round(centred[0] - centred[0, 0])).astype(np.int64)
     whole = finite and bool(np.gcd.reduce(steps) > 1)
-    first = turn_less_one((2 * np.pi / width)[:, None] * centred)
-    factor, turned = 1 + first, np.zeros_like(first)
-    weight, n = sums.tilted.weight.astype(np.complex128), sums.n[:, None]
+    turned, ahead = _first_harmonics((2 * np.pi / width)[:, None] * centred)
+    factor = 1 + ahead
+    weight, n = sums.tilted.weight.astype(np.complex128)[:, :, None], sums.n[:, None]
     inside = sums.inside[:, None]
     while True:
-        effort.spend(turned.size * BLOCK + CALL)
-        less_one = np.empty((rows.size, BLOCK), dtype=np.complex128)
-        of_nodes = np.empty_like(less_one)
-        for j in range(BLOCK):
-            np.einsum("bm,bm->b", weight, turned, out=less_one[:, j])
-            if nodes:
-                np.einsum("bm,bm->b", weight[:, :nodes], turned[:, :nodes], out=of_nodes[:, j])
-            # e^{i(k+1)x} - 1 = (e^{ikx} - 1) e^{ix} + (e^{ix} - 1), with full relative precision
-            turned *= factor
-            turned += first
+        effort.spend(turned.size + CALL)
+        less_one = (turned @ weight)[:, :, 0]  # (batch, BLOCK)
         k = np.arange(start, start + BLOCK, dtype=float)[None, :]
         against = noise.at(2 * np.pi * k / noise.width[:, None])
         size, phase = power(less_one, n)
         phi = np.exp(size) * turn(phase)
         if nodes:
+            of_nodes = (turned[:, :, :nodes] @ weight[:, :nodes])[:, :, 0]
             phi -= few_records.transform(less_one, of_nodes, inside, n)
         counted = np.where(k <= most[rows, None], np.where(k == 0, 1.0, 2.0), 0.0)
         if finite:  # a harmonic that is its own mirror image counts once
@@ -146,6 +142,20 @@ def _series(sums: Windowed, most: FloatArray, finite: bool) -> tuple[FloatArray,
             return total, rest
         if going.mean() < 0.8:
             rows = rows[going]
-            first, factor, turned = first[going], factor[going], turned[going]
+            ahead, factor, turned = ahead[going], factor[going], turned[going]
             weight, n, inside = weight[going], n[going], inside[going]
             noise = noise.take(np.flatnonzero(going))
+        turned *= factor
+        turned += ahead
+
+
+def _first_harmonics(x: FloatArray) -> tuple[ComplexArray, ComplexArray]:
+    """e^{ikx} - 1 for the first block of k, (batch, BLOCK, nodes), and for the k after it,
+    (batch, 1, nodes). That of k + j is (e^{ikx} - 1) e^{ijx} + (e^{ijx} - 1), with full relative
+    precision.
+    """
+    first = turn_less_one(x)
+    out = np.zeros((len(x), BLOCK + 1, x.shape[1]), dtype=np.complex128)
+    for k in range(BLOCK):
+        out[:, k + 1] = out[:, k] * (1 + first) + first
+    return out[:, :BLOCK].copy(), out[:, BLOCK:].copy()

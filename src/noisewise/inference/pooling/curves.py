@@ -3,7 +3,7 @@ follows it.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from noisewise.errors import UnsupportedCombination
 from noisewise.inference import effort
 from noisewise.inference.grid.adaptive import Grid
 from noisewise.inference.infer import BATCH, BATCH_OF_TWO
+from noisewise.inference.methods import AUTO
 from noisewise.inference.methods.base import Request
 from noisewise.inference.methods.grid_solutions import OneParameter, TwoParameters
 from noisewise.inference.observations import batch_key, gather
@@ -35,6 +36,8 @@ e^-13 of its peak; its own error may be up to e^4 times as large there as at the
 """
 EDGE = 11.0
 """A margin of two parameters is read down to e^-11 of its peak: below, its box cuts it off."""
+DRAWS = 100
+"""Of both parameters of a group."""
 REACH, UNEVEN = 5, 0.3
 """Points to either side that tell how far apart points are, and the share of it that they keep at
 least.
@@ -52,6 +55,10 @@ class Curve:
     method: str
     error: float
     """Of the log likelihood near its peak."""
+    both: FloatArray | None = None
+    """Of two parameters: psi of the first, increasing, and the second, at draws of the posterior
+    that the reference leads to, (2, draws).
+    """
 
 
 def curves(
@@ -59,9 +66,12 @@ def curves(
     population: Population,
     prior: "Prior | str | None",
     progress: Callable[[float], None] | None = None,
+    *,
+    method: str = AUTO,
+    within: bool = False,
 ) -> list[Curve]:
     """One for each release, in their order; the second parameter, where there is one, integrated
-    out under its prior.
+    out under its prior. `within` takes every record to lie within its bounds.
     """
     alike: dict[Any, list[int]] = {}
     for position, one in enumerate(releases):
@@ -78,7 +88,7 @@ def curves(
 
     def work(job: tuple[list[int], Reference]) -> tuple[list[int], list[Curve]]:
         chosen, reference = job
-        return chosen, _batch([releases[i] for i in chosen], reference)
+        return chosen, _batch([releases[i] for i in chosen], reference, method, within)
 
     for chosen, found in threads.run(work, jobs):
         out.update(zip(chosen, found, strict=True))
@@ -101,9 +111,13 @@ def reference_for(
     return Reference(population.axis, 0.0, WIDE, second)
 
 
-def _batch(releases: Sequence[Release], reference: Reference) -> list[Curve]:
-    problem = Problem(releases[0].family, (reference,), (gather(releases),))
-    solver = Solver(problem, "auto", Request(""))
+def _batch(
+    releases: Sequence[Release], reference: Reference, method: str, within: bool
+) -> list[Curve]:
+    observations = gather(releases)
+    observations = replace(observations, record=replace(observations.record, all_within=within))
+    problem = Problem(releases[0].family, (reference,), (observations,))
+    solver = Solver(problem, method, Request(""))
     solved = solver.solve()
     _sharpen([solution for _, solution in solved])
     return [
@@ -144,6 +158,7 @@ def _sharpen(solutions: Sequence[Solution]) -> None:
 
 
 def _curve(release: Release, name: str, solution: Solution, reference: Reference) -> Curve:
+    both = None
     if isinstance(solution, OneParameter):
         grid, rows = solution.batch.curves.grid, solution.batch.curves.grid.rows(solution.group)
         psi, value = grid.psi[rows], grid.value[rows]
@@ -154,6 +169,8 @@ def _curve(release: Release, name: str, solution: Solution, reference: Reference
         kept = _spaced(own.psi[inside])
         psi, value = own.psi[inside][kept], own.value[inside][kept]
         error = max(float(one.error[0]) for one in solution.batch.patches[solution.group])
+        first, second = solution.draw(np.random.default_rng(0), DRAWS)
+        both = np.stack([reference.axis.psi(first), second])[:, np.argsort(first)]
     else:
         raise UnsupportedCombination(
             "pool needs the likelihood of every release on a grid, and no grid serves the "
@@ -162,7 +179,7 @@ def _curve(release: Release, name: str, solution: Solution, reference: Reference
     known = value - reference.log_psi(psi)
     good = np.isfinite(known) & (value > value.max() - 200)
     psi, known = psi[good], known[good]
-    return Curve(psi, known - known.max(), release.n == 0, name, error)
+    return Curve(psi, known - known.max(), release.n == 0, name, error, both)
 
 
 def _spaced(psi: FloatArray) -> IntArray:

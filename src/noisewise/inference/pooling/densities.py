@@ -4,6 +4,7 @@ weighed by how well it explains all groups but this one.
   p(theta_g | all) ~ L_g(theta) sum_phi w(phi) p(theta | phi) / Z_g(phi)
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -12,11 +13,15 @@ import numpy as np
 from noisewise.inference.grid import adaptive as grids
 from noisewise.inference.grid.adaptive import Grid
 from noisewise.inference.grid.marginal import Marginal
+from noisewise.inference.pooling.curves import Curve
 from noisewise.inference.pooling.evidence import Evidence, Groups
-from noisewise.inference.pooling.lattice import Lattice
+from noisewise.inference.pooling.lattice import Lattice, lattice
+from noisewise.inference.pooling.populations import Population
 from noisewise.model import threads
 from noisewise.model.arrays import FloatArray, IntArray
 
+ROUGH = 200
+"""Groups with which the search for the population begins."""
 SMOOTH = 0.6
 """Populations narrower than this share of the lattice's step in v are taken as wide as that:
 side by side they would be a comb. The first two moments are put right afterwards.
@@ -63,6 +68,28 @@ class Densities:
         inner = np.maximum(evidence.second - first**2, 0.0) @ weight
         outer = (first - (first @ weight)[:, None]) ** 2 @ weight
         self.sd = np.sqrt(inner + outer)
+
+    @staticmethod
+    def of(curves: Sequence[Curve], population: Population) -> "Densities":
+        """From the groups' likelihoods."""
+        groups = Groups(curves, population)
+        some = curves[:: max(1, len(curves) // ROUGH)]
+        rough = Groups(some, population) if len(some) < len(curves) else groups
+        grid = lattice(
+            lambda at: groups.log_z(at).sum(axis=0) + population.log_prior(at),
+            lambda at: rough.log_z(at).sum(axis=0) + population.log_prior(at),
+        )
+        return Densities(groups, grid, groups.moments(grid.at))
+
+    @cached_property
+    def of_mean(self) -> tuple[float, float]:
+        """Mean and sd of the population's mean."""
+        return self.lattice.moments(self.population.mean)
+
+    @cached_property
+    def of_spread(self) -> tuple[float, float]:
+        """And of its spread."""
+        return self.lattice.moments(self.population.spread)
 
     @cached_property
     def log_without(self) -> FloatArray:

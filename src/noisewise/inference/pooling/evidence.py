@@ -62,7 +62,9 @@ class Groups:
         self.between = Interpolants.of(curves)
         self.parts = panels(curves, self.between, population, CHUNK, cells)
         peak = [one.psi[int(np.argmax(one.value))] for one in curves]
-        self.origin = population.axis.theta(np.array(peak))
+        # a release that no number of records gives is explained best far out, where no float has
+        # room for what is near the population
+        self.origin = population.axis.theta(np.clip(peak, *population.ends))
         self.flat = np.array([one.flat for one in curves])
         self._features = [population.features(part.psi) for part in self.parts]
         self._theta = [

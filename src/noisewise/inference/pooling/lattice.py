@@ -78,6 +78,12 @@ class Lattice:
         mass = np.exp(self.value - self.value.max()) * self.steps
         return np.asarray(mass / mass.sum())
 
+    def moments(self, of: Density) -> tuple[float, float]:
+        """Mean and sd of what a function makes of (v, w)."""
+        value = of(self.at)
+        mean = float(value @ self.weight)
+        return mean, float(np.sqrt((value - mean) ** 2 @ self.weight))
+
     @cached_property
     def _even(self) -> Any:
         return self.place.sum(axis=1) % 2 == 0

@@ -1,14 +1,13 @@
 """What `pool` returns."""
 
-from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
-from noisewise.artifact import Release
 from noisewise.errors import UnsupportedCombination
 from noisewise.inference.certificate import Certificate
+from noisewise.inference.pooling.certified import label
 from noisewise.inference.pooling.solutions import Pool, PopulationPosterior
 from noisewise.inference.posteriors import Posteriors
 from noisewise.inference.value import Value
@@ -16,14 +15,6 @@ from noisewise.model.arrays import FloatArray
 
 CHUNK = 128
 """Groups whose draws are made, or rows that are ranked, at once."""
-
-
-def label(releases: Sequence[Release], group: int) -> str:
-    """What a group is called: its name, or what its release says of itself, or its number."""
-    one = releases[group]
-    if one.group is not None:
-        return one.group[1]
-    return one.description or one.dataset or f"group {group + 1}"
 
 
 @final
@@ -34,17 +25,18 @@ class Pooled:
         self,
         population: PopulationPosterior,
         groups: Posteriors,
-        releases: Sequence[Release],
         pool: Pool,
         draws: int,
-        conflicts: FloatArray,
     ) -> None:
-        self.population, self.groups, self.releases = population, groups, releases
+        self.population, self.groups, self.releases = population, groups, pool.releases
         self._pool, self._size = pool, draws
-        self.conflicts = conflicts
+
+    @property
+    def conflicts(self) -> FloatArray:
         """For each group, how probable it is that it differs at least so much from a population
         that it belongs to, (groups,).
         """
+        return self._pool.conflicts
 
     @property
     def certificate(self) -> Certificate:

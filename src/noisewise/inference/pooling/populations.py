@@ -53,6 +53,11 @@ class Population(ABC):
         """Of psi: 1 for a logit or a logarithm."""
         return 1.0
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Of psi: between them lies the population."""
+        return self.axis.range
+
     @abstractmethod
     def decay(self, at: FloatArray) -> FloatArray:
         """How fast the log density of psi falls far below and far above, (points, 2); infinite
@@ -174,6 +179,10 @@ class Gamma(Population):
     def middle(self) -> float:
         return (self.low + self.high) / 2
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
+
     def decay(self, at: FloatArray) -> FloatArray:
         return np.stack([np.exp(at[:, 1]), np.full(len(at), np.inf)], axis=1)
 
@@ -223,6 +232,10 @@ class Normal(Population):
     @property
     def middle(self) -> float:
         return (self.low + self.high) / 2
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return self.low, self.high
 
     @property
     def unit(self) -> float:
@@ -275,7 +288,8 @@ def population_of(releases: Sequence[Release]) -> Population:
     if limits == (0.0, 1.0):
         return Beta()
     if limits == (0.0, np.inf):
-        middles = [_middle(one) for one in releases]
+        by_bounds = {one.bounds: one for one in releases}  # all that the weak prior hangs on
+        middles = [_middle(one) for one in by_bounds.values()]
         return Gamma(np.log(min(middles) / DECADES), np.log(max(middles) * DECADES))
     if limits == (-np.inf, np.inf):
         ends = np.array([_ends(one) for one in releases])

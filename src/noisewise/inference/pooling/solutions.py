@@ -1,24 +1,29 @@
 """Pooled posteriors as every posterior is shown: of each group, and of the population."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, final
 
 import numpy as np
 
+from noisewise.artifact import Release
 from noisewise.inference.certificate import Certificate
 from noisewise.inference.grid.marginal import Marginal
+from noisewise.inference.pooling.beyond import Outside, outside
+from noisewise.inference.pooling.certified import certified
+from noisewise.inference.pooling.conflicts import conflicts
+from noisewise.inference.pooling.curves import reference_for
 from noisewise.inference.pooling.densities import Densities, Known
 from noisewise.inference.pooling.lattice import Lattice
-from noisewise.inference.pooling.populations import Population
 from noisewise.inference.posterior import Posterior
+from noisewise.inference.quantities import FromDensity, Quantity, of_one
 from noisewise.inference.solution import Batch, Solution
 from noisewise.inference.value import Value
 from noisewise.model.arrays import FloatArray
+from noisewise.model.derived import Derived
 from noisewise.model.family import Family, Parameter
-
-NAME = "pooled"
-"""The method that pooled posteriors state."""
+from noisewise.model.priors import Prior
 
 
 @final
@@ -26,16 +31,42 @@ NAME = "pooled"
 class Pool(Batch):
     """What all groups share."""
 
+    releases: Sequence[Release]
     densities: Densities
-    certificate: Certificate
+    prior: Prior | str | None
+    """Of the second parameter, if there is one."""
 
     @cached_property
     def marginal(self) -> Known:
         """Of all groups."""
         return self.densities.marginal()
 
+    @cached_property
+    def conflicts(self) -> FloatArray:
+        """How probable it is that a group differs so much from a population that it belongs to."""
+        population = self.densities.population
+        return conflicts(self.densities, reference_for(population, self.releases[0], self.prior))
+
+    @cached_property
+    def outside(self) -> Outside:
+        """What lies beyond the bounds."""
+        return outside(self.releases, self.densities, self.marginal.of_psi, self.prior)
+
+    def peaks(self, group: int) -> int:
+        """Separate peaks of a group's density."""
+        return self.marginal.of_psi.peaks(group)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Of all groups and the population."""
+        split = [g for g in range(len(self.releases)) if self.peaks(g) > 1]
+        return certified(self.releases, self.densities, self.conflicts, self.outside, split)
+
     def marginals(self) -> tuple[Marginal, ...]:
         return (self.marginal,)
+
+    def marginal_of(self, which: Derived) -> Marginal:
+        return of_one(which, self.releases[0].family.parameters[0], self.marginal)
 
 
 @final
@@ -64,6 +95,9 @@ class OfGroup(Solution):
     def cdf(self, parameter: int, x: FloatArray) -> FloatArray:
         return self._own.cdf(x.reshape(1, -1)).reshape(x.shape)
 
+    def derived(self, which: Derived, parameters: Sequence[Parameter]) -> Quantity:
+        return FromDensity(of_one(which, parameters[0], self._own))
+
     def draw(self, rng: np.random.Generator, size: int) -> list[FloatArray]:
         return [self._own.draw(rng, size, 0)]
 
@@ -71,7 +105,11 @@ class OfGroup(Solution):
         return self._own.curve(0)
 
     def certificate(self) -> Certificate:
-        return self.pool.certificate
+        return replace(
+            self.pool.certificate,
+            beyond=self.pool.outside.groups[self.group],
+            peaks=self.pool.peaks(self.group),
+        )
 
 
 @final
@@ -79,17 +117,21 @@ class OfGroup(Solution):
 class OfPopulation(Solution):
     """The population's mean and spread, on the lattice."""
 
-    lattice: Lattice
-    population: Population
-    stated: Certificate
+    pool: Pool
+
+    @property
+    def lattice(self) -> Lattice:
+        """Of populations."""
+        return self.pool.densities.lattice
 
     def _values(self, parameter: int, at: FloatArray) -> FloatArray:
-        return self.population.spread(at) if parameter else self.population.mean(at)
+        population = self.pool.densities.population
+        return population.spread(at) if parameter else population.mean(at)
 
     def moments(self, parameter: int) -> tuple[FloatArray, FloatArray]:
-        value, weight = self._values(parameter, self.lattice.at), self.lattice.weight
-        mean = value @ weight
-        return np.array([mean]), np.sqrt(np.array([(value - mean) ** 2 @ weight]))
+        densities = self.pool.densities
+        mean, sd = densities.of_spread if parameter else densities.of_mean
+        return np.array([mean]), np.array([sd])
 
     @cached_property
     def _ladders(self) -> list[tuple[FloatArray, FloatArray]]:
@@ -116,7 +158,7 @@ class OfPopulation(Solution):
         return [self._values(0, at), self._values(1, at)]
 
     def certificate(self) -> Certificate:
-        return self.stated
+        return self.pool.certificate
 
 
 @final
