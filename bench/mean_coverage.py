@@ -7,7 +7,8 @@ Three standard errors of the trials are allowed on top: of a line at the very li
 fails.
 What is above 93 % is told apart: too wide is a defect, but not a false claim.
 
-Run: python bench/mean_coverage.py [--trials 1000] [--jobs 2] [--only TEXT] [--sizes 50 200].
+Run: python bench/mean_coverage.py [--trials 1000] [--jobs 2] [--only TEXT] [--sizes 50 200]
+[--missing 0.1].
 Stop it and start it again: finished chunks are kept in bench/data and not done again.
 """
 
@@ -71,6 +72,8 @@ class Shaped:
 
     shape: str
     n: int
+    missing: float = 0.0
+    """The chance that a record has no value; n is public all the same."""
 
     @property
     def truth(self) -> float:
@@ -85,10 +88,11 @@ class Shaped:
             one.rvs(k, random_state=rng)
             for k, (_, one) in zip(numbers, SHAPES[self.shape], strict=True)
         ]
-        return np.clip(np.concatenate(parts), BOUNDS.lower, BOUNDS.upper)
+        x = np.clip(np.concatenate(parts), BOUNDS.lower, BOUNDS.upper)
+        return x if self.missing == 0 else x[rng.random(x.size) >= self.missing]
 
 
-def released(x, epsilon, rng):
+def released(x, n, epsilon, rng):
     """As the curator does it: two noisy sums, the public n, and the noisy number that counted."""
     u = (x - BOUNDS.middle) / BOUNDS.radius
     sums = np.array([one.sum() for one in FAMILY.statistic([u])])
@@ -98,7 +102,7 @@ def released(x, epsilon, rng):
     of_count = noise.Laplace(distance / epsilon / weight)
     count = NoisyCount(float(x.size + of_count.simulate(rng, 1)[0, 0]), of_count)
     statistic = tuple((sums + law.simulate(rng, 1)[0]).tolist())
-    return Release(FAMILY, x.size, statistic, law, count=count)
+    return Release(FAMILY, n, statistic, law, count=count)
 
 
 def chunk(shaped, trials, weak, rng):
@@ -106,11 +110,12 @@ def chunk(shaped, trials, weak, rng):
     truth = shaped.truth
     samples = [shaped.records(rng) for _ in range(trials)]
     mean = np.array([x.mean() for x in samples])
-    half = np.array([x.std(ddof=1) for x in samples]) / np.sqrt(shaped.n)
-    half *= stats.t.ppf((1 + LEVEL) / 2, shaped.n - 1)
+    size = np.array([x.size for x in samples])
+    half = np.array([x.std(ddof=1) for x in samples]) / np.sqrt(size)
+    half *= stats.t.ppf((1 + LEVEL) / 2, size - 1)
     out = {"t": np.abs(mean - truth) <= half, "t width": 2 * half}
     for epsilon in EPSILONS:
-        releases = [released(x, epsilon, rng) for x in samples]
+        releases = [released(x, shaped.n, epsilon, rng) for x in samples]
         seed = int(rng.integers(2**32))
         if weak:
             found = infer_many(releases, "weak", draws=1000, seed=seed)
@@ -156,15 +161,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="shapes whose name contains this")
     parser.add_argument("--weak", action="store_true", help="of infer with its weak prior instead")
+    parser.add_argument("--missing", type=float, default=0.0, help="share without a value")
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     asked = parser.parse_args()
     start = time.perf_counter()
     study = "infer" if asked.weak else "mean"
     folder = FOLDER / f"{study}-coverage-{asked.seed}"
+    if asked.missing:
+        folder = folder.with_name(f"{folder.name}-missing-{asked.missing:g}")
     FOLDER.mkdir(parents=True, exist_ok=True)
     engine.claim(folder, {"study": f"{study} coverage", "seed": asked.seed})
     items = {
-        f"{shape}, n={n}": Shaped(shape, n)
+        f"{shape}, n={n}": Shaped(shape, n, asked.missing)
         for n in asked.sizes
         for shape in SHAPES
         if asked.only in shape
