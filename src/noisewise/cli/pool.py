@@ -3,13 +3,16 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from noisewise.cli.progress import progress
 from noisewise.cli.screen import say
 from noisewise.cli.targets import check_targets, on_screen, whole, write_table
+
+if TYPE_CHECKING:
+    from noisewise.inference.certificate import Certificate
 
 SHOWN = 40
 """Groups on the screen; a table or --json holds all."""
@@ -58,11 +61,11 @@ def pool(
     found = load_many(releases[0]) if folder else [load(path) for path in releases]
     with progress(f"{len(found)} groups") as report:
         pooled = run(found, draws=draws, seed=seed, prior=prior, progress=report)
-        table = pooled.table()
+        table, certificate = pooled.table(), pooled.certificate
     if as_json:
-        print(json.dumps(_content(pooled, table), indent=2, allow_nan=False))
+        print(json.dumps(_content(pooled, table, certificate), indent=2, allow_nan=False))
     else:
-        _print(pooled, table)
+        _print(pooled, table, certificate)
     if out is not None:
         with whole(out) as partial:
             write_table(table, partial)
@@ -73,8 +76,9 @@ def pool(
         say(f"wrote {plot}", aside=as_json)
 
 
-def _content(pooled: Any, table: list[dict[str, Any]]) -> dict[str, Any]:
-    certificate = pooled.certificate
+def _content(
+    pooled: Any, table: list[dict[str, Any]], certificate: "Certificate"
+) -> dict[str, Any]:
     held = {key: value for key, value in asdict(certificate).items() if value not in (None, ())}
     return {
         "family": pooled.releases[0].family.describe(),
@@ -87,7 +91,7 @@ def _content(pooled: Any, table: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _print(pooled: Any, table: list[dict[str, Any]]) -> None:
+def _print(pooled: Any, table: list[dict[str, Any]], certificate: "Certificate") -> None:
     say(f"population of {pooled.name}, from {len(pooled)} groups:\n{pooled.population.summary()}")
     rows = [["", "mean", "5%", "95%", "rank", "above average"]]
     order = sorted(range(len(table)), key=lambda g: -table[g]["mean"])
@@ -107,6 +111,6 @@ def _print(pooled: Any, table: list[dict[str, Any]]) -> None:
         say(f"... and {len(order) - SHOWN} more; --out writes all")
     count = len(pooled.differ())
     say(f"\n{count} of {len(pooled)} groups differ from the average with probability 0.95 or more.")
-    say(pooled.certificate.sentence)
-    for assumption in pooled.certificate.assumptions:
+    say(certificate.sentence)
+    for assumption in certificate.assumptions:
         say(f"assumed: {assumption}.")
