@@ -108,7 +108,7 @@ def test_a_normal_well_within_its_bounds_does_not_warn(
     assert certificate.beyond is not None
     assert certificate.beyond.largest < 0.001
     assert certificate.warnings == ()
-    assert "of the records it expects hardly any beyond the bounds" in certificate.sentence
+    assert "of the records the family expects hardly any beyond the bounds" in certificate.sentence
 
 
 def test_the_share_is_that_of_the_records(rng: np.random.Generator) -> None:

@@ -58,7 +58,8 @@ def test_groups_of_visits_lean_on_a_tail_that_is_not_there(rng: np.random.Genera
     assert "families.Moments" in said
     assert said in pooled.population.certificate.sentence
     warned = [
-        any("of the records it expects" in w for w in g.certificate.warnings) for g in pooled.groups
+        any("of the records the family expects" in w for w in g.certificate.warnings)
+        for g in pooled.groups
     ]
     assert warned == [True] * 4 + [False]
 

@@ -126,7 +126,7 @@ class Certificate:
         found = list(self.cautions)
         if self.beyond is not None and self.beyond.leans:
             found.append(
-                f"of the records it expects {self.beyond.said}, beyond the bounds"
+                f"of the records the family expects {self.beyond.said}, beyond the bounds"
                 f"{self.beyond.otherwise}: the answer leans on the family's shape there, of which "
                 "the release says next to nothing. "
                 "noisewise mean, from a release with families.Moments (--moments), gives the mean "
@@ -228,7 +228,7 @@ class Certificate:
             low, high = self.records_kept
             parts.append(f"between {low:.1%} and {high:.1%} of the records counted")
         if self.beyond is not None and not self.beyond.leans:
-            parts.append(f"of the records it expects {self.beyond.said}")
+            parts.append(f"of the records the family expects {self.beyond.said}")
         if self.missing is not None:
             parts.append(self.missing)
         if self.persons is not None:

@@ -97,7 +97,7 @@ def _leans(releases: Sequence[Release], outside: Outside) -> str | None:
     if held:
         worst = max(held, key=lambda g: held[g].largest)
         said += (
-            f": of the records of {label(releases, worst)} it expects {held[worst].said}"
+            f": of the records of {label(releases, worst)} the family expects {held[worst].said}"
             f"{held[worst].otherwise}"
         )
     if whole and population is not None:
