@@ -11,7 +11,8 @@ python bench/scale.py
 4. At most five records of each person, 20 million rows of 5 million persons in no order: against
    the same release without persons, and beside DuckDB's own count of the records of each. Either
    all have four records, or a tenth of them have 13 and the others three, or 2 million have ten;
-   the persons are numbers, or names. Memory is not limited there: all records are held.
+   the persons are numbers, or names. Then other families, several columns, tables and groups.
+   Memory is not limited there: all records are held.
 5. 20 million rows on Spark (local, two threads) and on Dask (two workers): against the plain sums
    of those engines; on Spark the moments too.
 
@@ -49,7 +50,9 @@ NOBODY, TENTH = "(row // 4)", "(row // 40 * 10 + least(row % 40 // 3, 9))"
 TABLES = {
     "scale": f"{VALUE} AS x, 'county ' || (random() * {GROUPS} // 1)::INT AS county",
     "columns": ", ".join(f"{VALUE} AS x{j}" for j in range(COLUMNS)),
-    "persons": f"{VALUE} AS x, {NOBODY} AS nobody, {TENTH} AS tenth, row // 10 AS everybody, "
+    "persons": f"{VALUE} AS x, {VALUE} AS y, ['f', 'm'][1 + (random() * 2)::INT % 2] AS sex, "
+    "'ward ' || (random() * 20 // 1)::INT AS ward, (random() * 20 // 1)::INT AS visits, "
+    f"{NOBODY} AS nobody, {TENTH} AS tenth, row // 10 AS everybody, "
     f"'patient ' || lpad({NOBODY}::VARCHAR, 9, '0') AS nobody_named, "
     f"'patient ' || lpad({TENTH}::VARCHAR, 9, '0') AS tenth_named",
 }
@@ -112,12 +115,43 @@ def release_groups(folder: Path) -> None:
     assert len(made) == GROUPS
 
 
-def release_persons(person: str | None) -> Callable[[Path], None]:
+def kinds() -> dict[str, dict[str, Any]]:
+    """Releases of persons, by what they are of."""
+    from noisewise import Bins, Bounds, families
+
+    clamp, redact = (Bounds(LOWER, UPPER, outside=rule) for rule in ("clamp", "redact"))
+    wards = [f"ward {number}" for number in range(20)]
+    cells = families.Table({"sex": ["f", "m"], "ward": wards})
+    bins = families.Table({"x": Bins([20, 30, 40, 50, 60, 70, 80])})
+    several = {"x": clamp, "y": redact, "sex": ["f", "m"]}
+    return {
+        "one mean": settings(),
+        "normal": settings() | {"family": families.Normal()},
+        "Poisson": {
+            "column": "visits",
+            "family": families.Poisson(),
+            "bounds": Bounds(0, 30, outside="redact"),
+        },
+        "log-normal": settings() | {"family": families.LogNormal()},
+        "gamma of free shape": settings() | {"family": families.Gamma()},
+        "missing dropped": settings() | {"missing": "drop"},
+        "categorical": {"column": "sex", "family": families.Categorical(["f", "m"], other="m")},
+        "moments of one": {"family": families.Moments({"x": clamp})},
+        "moments of two": {"family": families.Moments({"x": clamp, "y": redact})},
+        "moments of three": {"family": families.Moments(several)},
+        "table": {"family": cells},
+        "histogram": {"family": bins},
+        "groups": settings() | {"by": "ward", "groups": wards, "sizes": "released"},
+    }
+
+
+def release_persons(kind: str, person: str | None) -> Callable[[Path], None]:
     def run(folder: Path) -> None:
         import noisewise
 
+        asked = {"epsilon": 1} | kinds()[kind]
         noisewise.release(
-            folder, ledger=None, person=person, records_per_person=5 if person else 1, **settings()
+            folder, ledger=None, person=person, records_per_person=5 if person else 1, **asked
         )
 
     return run
@@ -185,12 +219,33 @@ PERSONS = {
     "a tenth have more, named": "tenth_named",
 }
 COUNTED, WITHOUT = "DuckDB's own count by person", "without persons"
-JOBS |= {job: release_persons(column) for job, column in PERSONS.items()}
+JOBS |= {job: release_persons("one mean", column) for job, column in PERSONS.items()}
 JOBS |= {
     COUNTED: query("tenth, count(*)", "GROUP BY tenth HAVING count(*) > 100"),
-    WITHOUT: release_persons(None),
+    WITHOUT: release_persons("one mean", None),
 }
 OF_PERSONS = (*PERSONS, COUNTED, WITHOUT)
+KINDS = (
+    "normal",
+    "Poisson",
+    "log-normal",
+    "gamma of free shape",
+    "missing dropped",
+    "categorical",
+    "moments of one",
+    "moments of two",
+    "moments of three",
+    "table",
+    "histogram",
+    "groups",
+)
+CROWDS = {"nobody": "nobody", "a tenth": "tenth", "everybody": "everybody", WITHOUT: None}
+OF_KINDS = {
+    f"{kind}, {crowd}": release_persons(kind, column)
+    for kind in KINDS
+    for crowd, column in CROWDS.items()
+}
+JOBS |= OF_KINDS
 OF_COLUMNS = ("moments, clamp", "moments, redact", "27 sums, clamped", "27 sums, as they are")
 
 
@@ -198,7 +253,9 @@ def child(job: str, rows: int) -> None:
     """Seconds of the job, the median of three after a first, which gets the memory that later ones
     have; and the peak memory of the process in MB.
     """
-    table = "columns" if job in OF_COLUMNS else "persons" if job in OF_PERSONS else "scale"
+    table = "columns" if job in OF_COLUMNS else "scale"
+    if job in OF_PERSONS or job in OF_KINDS:
+        table = "persons"
     if table != "persons":
         limited()
     folder = make_folder(rows, table)
@@ -286,6 +343,14 @@ def persons_table(rows: int, repeats: int) -> None:
             f"{seconds / found[WITHOUT][0]:.1f}; peak {memory:.0f} MB",
             flush=True,
         )
+    for kind in KINDS:
+        found = measured([f"{kind}, {crowd}" for crowd in CROWDS], rows, repeats)
+        plain = found.pop(f"{kind}, {WITHOUT}")[0]
+        ratios = ", ".join(
+            f"{seconds / plain:.1f} where {crowd} has more"
+            for crowd, (seconds, _) in zip(CROWDS, found.values(), strict=False)
+        )
+        print(f"{rows:>11,} rows, {kind}: {plain:.2f} s; / that: {ratios}", flush=True)
 
 
 def timed(

@@ -197,7 +197,7 @@ def test_too_many_records_for_sums_of_floats_are_summed_as_integers(
     wanted = [open_rows(plain, reading).sums(lattice) for reading in readings]
     assert sums.exact_as_floats(2**34, lattice)
     assert not sums.exact_as_floats(2**34 + 1, lattice)
-    monkeypatch.setattr(sums, "EXACT", 3 * lattice.most)
+    monkeypatch.setattr(sums, "LARGEST", 3 * lattice.most)
     used = []
     monkeypatch.setattr(
         sums.db, "astype", lambda k, kind: used.append(kind) or k.cast({"int64": "BIGINT"}[kind])

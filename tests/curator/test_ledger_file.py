@@ -191,6 +191,7 @@ def test_who_waits_for_a_ledger_takes_the_one_that_has_the_name_then(tmp_path: P
     assert os.listdir(tmp_path) == ["budget.db"]
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # where another test loaded JAX
 def test_a_child_forked_meanwhile_does_not_hold_the_ledger(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

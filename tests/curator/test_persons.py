@@ -16,7 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from noisewise import Bins, Bounds, families
-from noisewise.curator.choice import crowded_heads, evenly_spaced, kept_codes, kept_rows
+from noisewise.curator.choice import (
+    crowded_heads,
+    evenly_spaced,
+    kept_codes,
+    kept_codes_of,
+    kept_rows,
+)
 from noisewise.curator.database import connect
 from noisewise.curator.persons import keys_of
 from noisewise.curator.publish import prepare
@@ -89,10 +95,12 @@ def test_words_and_rows_are_kept_by_the_rule(n: int, span: int, rng: np.random.G
         kept = kept_rows(who, [one, other], most)
         found = zip(who[kept].tolist(), (one * 16 + other)[kept].astype(int).tolist(), strict=True)
         assert sorted(found) == wanted
+        wanted_codes = sorted(code for _, code in wanted)
+        parts = kept_codes_of(number.copy(), codes.copy(), most, np.ndarray.tolist)
+        assert sorted(chain(*parts)) == wanted_codes
         if span < 2**31:
-            words = number << 7 | codes
-            parts = kept_codes(words.copy(), 7, most, np.ndarray.tolist)
-            assert sorted(chain(*parts)) == sorted(code for _, code in wanted)
+            parts = kept_codes(number << 7 | codes, 7, most, np.ndarray.tolist)
+            assert sorted(chain(*parts)) == wanted_codes
 
 
 def test_the_records_of_a_person_come_to_one_bucket_whatever_the_numbers() -> None:
@@ -103,6 +111,8 @@ def test_the_records_of_a_person_come_to_one_bucket_whatever_the_numbers() -> No
     wanted = sorted(code for _, code in by_the_rule(number, codes, 3))
     parts = kept_codes(number << 10 | codes, 10, 3, np.ndarray.tolist)
     assert sorted(chain(*parts)) == wanted
+    apart = kept_codes_of(number.copy(), codes.copy(), 3, np.ndarray.tolist)
+    assert sorted(chain(*apart)) == wanted
     one = codes + 0.0
     kept = kept_rows(number, [one], 3)
     assert sorted(one[kept].astype(int).tolist()) == wanted
@@ -330,13 +340,14 @@ def _start(number: int, m: int) -> int:
     return x % m
 
 
+@pytest.mark.parametrize("far", [2**62, 2**30], ids=["far numbers", "numbers"])
 @pytest.mark.parametrize("most", [1, 2, 5])
-def test_the_rule_is_followed_to_the_letter(most: int, rng: np.random.Generator) -> None:
+def test_the_rule_is_followed_to_the_letter(most: int, far: int, rng: np.random.Generator) -> None:
     """Of several columns, numbers and text, missing ones among them: each person's records in
     order of the cells that they fall in, those that fall in none last.
     """
     n = 2000
-    frame = pd.DataFrame({"who": rng.integers(-(2**62), 2**62, 150)[rng.integers(0, 150, n)]})
+    frame = pd.DataFrame({"who": rng.integers(-far, far, 150)[rng.integers(0, 150, n)]})
     frame["x"] = rng.choice([0.0, 1.0, 2.5, 30.0, NAN], n)
     frame["y"] = rng.choice(["b", "a", "it's", "odd", None], n)
     levels = ["b", "it's", "a"]
@@ -357,10 +368,43 @@ def test_the_rule_is_followed_to_the_letter(most: int, rng: np.random.Generator)
             if m <= most or (at + 1) * most // m > at * most // m
         ]
     counts = [kept.count((bin, place)) for bin in range(3) for place in range(3)]
-    for form in (frame, frame.sample(frac=1, random_state=1), frame.assign(who=frame["who"] + 0)):
+    names = frame.assign(who=frame["who"].map("{}.0".format))
+    for form in (frame, frame.sample(frac=1, random_state=1), names):
         ((found, sums),) = counted(form, most, **more)
         assert found == len(kept)
         assert sums[-9:] == counts
+
+
+@pytest.mark.parametrize("groups", [None, ["it's", "no one's", "north"]], ids=["all", "groups"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"column": "label", "family": families.Categorical(["b", "a", "it's"]), "missing": "drop"},
+        {"column": "label", "family": families.Categorical(["b", "a", "z"], other="z")},
+        {"column": "whole", "family": families.Categorical([3, -2, 7], other=7)},
+        {"column": "whole", "family": families.Categorical([3, 10**6]), "missing": "drop"},
+        {"column": None, "family": families.Table({"whole": [7, -2], "x": Bins([0, 30, 60])})},
+        {"column": None, "family": families.Table({"label": ["a"], "whole": [7, 10**9]})},
+    ],
+    ids=["labels", "other", "numbers", "far numbers", "cells", "far cells"],
+)
+def test_numbers_and_names_of_persons_lead_to_the_same_counts(
+    asked: dict[str, Any], groups: list[str] | None, rng: np.random.Generator
+) -> None:
+    """Whether a record is one word or stays in the database."""
+    n = 3000
+    frame = pd.DataFrame({"who": rng.integers(-200, 200, n), "x": rng.normal(30, 20, n)})
+    frame["label"] = rng.choice(["b", "a", "it's", "odd", None], n)
+    frame["whole"] = rng.choice([3.0, -2.0, 7.0, 1e6, 1e9, NAN], n)
+    frame["where"] = rng.choice(["it's", "north", "no one's", "south", None], n)
+    own = {"bounds": None, **asked}
+    if groups is not None:
+        own |= {"by": "where", "groups": groups, "sizes": "released"}
+    for most in (1, 4):
+        wanted = counted(frame, most, **own)
+        assert len(wanted) == len(groups or [None])
+        assert min(n for n, _ in wanted) > 0
+        assert counted(frame.assign(who=frame["who"].map("{}.0".format)), most, **own) == wanted
 
 
 def test_persons_under_one_name_after_all_are_one(tmp_path: Path) -> None:

@@ -73,6 +73,13 @@ class Crowd:
             at[np.arange(wide) >= self.size[some, None]] = -1
             yield at, evenly_spaced(self.number[some], self.size[some], most)
 
+    def put_in_order(self, codes: IntArray, most: int) -> None:
+        """The codes of each of the crowd, which lie together already."""
+        for at, _ in self.alike(most):
+            own = np.where(at < 0, np.iinfo(codes.dtype).max, codes[at])
+            own.sort(axis=1)
+            codes[at[at >= 0]] = own[at >= 0]
+
 
 @final
 @dataclass(frozen=True, slots=True)
@@ -160,13 +167,34 @@ def kept_codes(
         own.sort()
         number = own >> bits
         codes = (own & last).astype(np.min_scalar_type(-last))
-        crowd = Crowd.of(number, number, most)
-        if crowd is None:
-            return use(codes)
-        places = evenly_spaced(crowd.number, crowd.size, most) + crowd.first[:, None]
-        return use(np.append(codes[~crowd.theirs(len(codes))], codes[places]))
+        return use(_kept_in_order(codes, Crowd.of(number, number, most), most))
 
     return Buckets.move([words], bits).each(choose)
+
+
+def kept_codes_of(
+    number: IntArray, codes: IntArray, most: int, use: Callable[[IntArray], Found]
+) -> list[Found]:
+    """The same of records that are two whole numbers, their person's and a code. Both are moved."""
+
+    def choose(pieces: list[slice]) -> Found:
+        whose, own = _joined(number, pieces), _joined(codes, pieces)
+        order = np.argsort(whose)
+        whose, own = whose[order], own[order]
+        crowd = Crowd.of(whose, whose, most)
+        if crowd is not None:
+            crowd.put_in_order(own, most)
+        return use(_kept_in_order(own, crowd, most))
+
+    return Buckets.move([number, codes], 0).each(choose)
+
+
+def _kept_in_order(codes: IntArray, crowd: Crowd | None, most: int) -> IntArray:
+    """The codes that are kept, of persons whose records are in order if they have too many."""
+    if crowd is None:
+        return codes
+    places = evenly_spaced(crowd.number, crowd.size, most) + crowd.first[:, None]
+    return np.append(codes[~crowd.theirs(len(codes))], codes[places])
 
 
 def crowded_heads(heads: NDArray[np.uint32], most: int) -> NDArray[np.uint32]:

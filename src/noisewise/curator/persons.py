@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from noisewise.curator.choice import chosen_of, crowded_heads, kept_rows
 from noisewise.curator.database import connect
-from noisewise.curator.reading import Columns, Key, Persons
+from noisewise.curator.reading import Columns, Persons
 from noisewise.curator.records import open_columns
 from noisewise.curator.schema import kind_of
 from noisewise.curator.values import number_of_person
@@ -25,7 +25,7 @@ FAILED = "+0"
 """
 HEAD = "(hash(number) >> 32)::UINTEGER"
 """The first bits of a digest of a person: those of two may be the same."""
-Labels: TypeAlias = Mapping[str, tuple[Key, ...]]
+Labels: TypeAlias = Mapping[str, tuple[str, ...]]
 """The public labels of each column that is text, by its name of ours."""
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 """Columns by their names."""
@@ -38,17 +38,13 @@ def bounded(
     labels: Labels,
 ) -> duckdb.DuckDBPyRelation:
     """The records that are kept, without their person, chosen by what the other columns say. Those
-    of nobody are not; text that is none of its column's labels is NULL.
+    of nobody are not.
 
     All are held while they are chosen from, because a table that is read twice need not be the
     same.
     """
     names = [name for name in records.columns if name != "person"]
-    lists = {
-        name: ", ".join(map(literal, labels[name]))
-        for name in names
-        if kind_of(records, name) == "VARCHAR"
-    }
+    lists = {name: ", ".join(map(literal, labels[name])) for name in names if name in labels}
     kind = kind_of(records, "person")
     number = f"{number_of_person('person', kind)} AS number"
     read = ", ".join(
@@ -68,23 +64,22 @@ def bounded(
     return connection.sql(f"SELECT {said} FROM ({chosen})")
 
 
-def literal(key: Key) -> str:
+def literal(label: str) -> str:
     """A label as SQL."""
-    return "'" + str(key).replace("'", "''") + "'"
+    return "'" + label.replace("'", "''") + "'"
 
 
 def _as_number(name: str, labels: str | None) -> str:
-    """A number, NaN where it is missing; or the place of a label, from 1 on, and 0 of other
-    text.
-    """
-    if labels is None:
-        return f"coalesce({name} + 0, 'nan'::DOUBLE)"  # + 0: no negative zero
-    return f"coalesce(enum_code(TRY_CAST({name} AS ENUM({labels}))) + 1, 0)::DOUBLE"
+    """A number, or the place of a label, from 0 on; NaN where it is missing."""
+    number = f"{name} + 0" if labels is None else f"enum_code({name}::ENUM({labels}))"
+    return f"coalesce({number}, 'nan'::DOUBLE)"  # + 0: no negative zero
 
 
 def _as_said(name: str, labels: str | None) -> str:
     """What was made a number above."""
-    return name if labels is None else f"([{labels}])[{name}::INTEGER] AS {name}"
+    if labels is None:
+        return name
+    return f"([{labels}])[TRY_CAST({name} AS INTEGER) + 1] AS {name}"  # NaN is no integer
 
 
 def _chosen_by_name(connection: duckdb.DuckDBPyConnection, names: list[str], most: int) -> str:

@@ -1,7 +1,7 @@
 """Exact integer statistics of records, in one streaming pass inside DuckDB."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import and_, or_
@@ -26,7 +26,16 @@ from noisewise.curator.reading import Key, Persons, Reading
 from noisewise.curator.records import open_columns
 from noisewise.curator.schema import Source, kind_of
 from noisewise.curator.shield import UNREADABLE, shielded
-from noisewise.curator.words import CODE, Code, read_words, sums_of_words
+from noisewise.curator.words import (
+    EXACT,
+    TALLIED,
+    Code,
+    Ranges,
+    Words,
+    read_words,
+    sums_of_words,
+    tally_of_words,
+)
 from noisewise.errors import UnsupportedCombination
 from noisewise.mechanism.counted import Counted
 from noisewise.mechanism.lattice import Lattice, Plain, Stage, Sums
@@ -43,7 +52,7 @@ PERSON = ColumnExpression("person")
 """Whose a record is; from there too."""
 WITHIN = ColumnExpression("within")
 """The value within the bounds of which a family's own code takes the statistic."""
-EXACT = 2**53
+LARGEST = 2**53
 """Whole numbers up to here are exact as floats, and so are sums of them in any order while no
 partial sum can be larger.
 """
@@ -143,39 +152,48 @@ class Held:
         record; None where it does not.
         """
         assert self.persons is not None
-        most = self.persons.most
-        ranges = lattice.told.ranges
-        names = [f"k{j}" for j in range(len(ranges))]
-        if self.groups is not None:
-            names.insert(0, f"(enum_code(belongs::ENUM({', '.join(map(literal, self.groups))})))")
-            ranges = ((0, len(self.groups) - 1), *ranges)
-        code = Code(ranges)
-        if lattice.fallible is not None or code.bits > CODE:
+        most, told = self.persons.most, lattice.told
+        if lattice.fallible is not None:
             return None
 
         def run() -> list[Sums] | None:
             with connect() as connection:
-                told = self._told(self._listed(connection), lattice)
-                if kind_of(told, "person") != "BIGINT":
-                    return None
-                words = read_words(told, code.query(names, lattice.told.some_missing), code.bits)
-            if words is None or not exact_as_floats(len(words), lattice):
+                records = self._told(self._listed(connection), lattice)
+                found = self._words(records, told.ranges, told.some_missing)
+            if found is None or not exact_as_floats(len(found), lattice):
                 return None
             groups = None if self.groups is None else len(self.groups)
-            number, sums = sums_of_words(
-                words, code, lattice.stages[lattice.told.stages :], most, groups
-            )
+            number, sums = sums_of_words(found, lattice.stages[told.stages :], most, groups)
             return list(zip(number.tolist(), sums.tolist(), strict=True))
 
         return shielded(run, self.fault)
 
+    def _words(
+        self, told: duckdb.DuckDBPyRelation, numbers: Ranges, some_missing: bool, bits: int = EXACT
+    ) -> Words | None:
+        """The records that are somebody's as words; of their columns those that are numbers have
+        these ranges. None where words do not hold them, or a code has more bits.
+        """
+        if kind_of(told, "person") != "BIGINT":
+            return None
+        columns, ranges, of_numbers = [], [], iter(numbers)
+        for name in told.columns:
+            if labels := self._texts.get(name):
+                columns.append(f"(enum_code({name}::ENUM({', '.join(map(literal, labels))})))")
+                ranges.append((0, len(labels) - 1))
+            elif name != "person":
+                columns.append(name)
+                ranges.append(next(of_numbers))
+        code = Code(tuple(ranges))
+        if code.bits > bits:
+            return None
+        return read_words(told, code, columns, some_missing)
+
     def counts_of_labels(self, other: int | None) -> list[Sums]:
         known = VALUE.isin(*[ConstantExpression(label) for label in self.labels])
         listed = db.where(known, VALUE, None).alias("value")
-        by = [] if self.groups is None else [GROUP]
-        rows = self._rows(
-            lambda records: records.select(*self._kept, listed),
-            lambda told: told.aggregate([*by, VALUE, COUNT], "belongs, value" if by else "value"),
+        rows = self._tally(
+            lambda records: records.select(*self._kept, listed), _ranges_of([self.labels])
         )
         by_group: dict[str | None, dict[Any, int]] = {}
         for *group, value, n in rows:
@@ -196,12 +214,7 @@ class Held:
         index = db.floor((VALUE - lower) * (1 / width)) + 1.0
         index = db.where(index < 0.0, 0.0, db.where(index > float(bins), float(bins), index))
         index = db.astype(db.where(~db.isnan(VALUE), index, -1.0), "int64").alias("value")
-        by_bin = dict(
-            self._rows(
-                lambda records: records.select(*self._kept, index),
-                lambda told: told.aggregate([VALUE, COUNT], "value"),
-            )
-        )
+        by_bin = dict(self._tally(lambda records: records.select(*self._kept, index), [(-1, bins)]))
         return sum(by_bin.values()), [int(by_bin.get(index, 0)) for index in range(bins + 1)]
 
     def counts_of_cells(self, lattice: Cells) -> list[Sums]:
@@ -212,22 +225,17 @@ class Held:
             db.where(falls, part, None).alias(name)
             for part, name in zip(chosen, names, strict=True)
         ]
-        by = [] if self.groups is None else [GROUP]
-        columns = [*by, *(ColumnExpression(name) for name in names)]
-        rows = self._rows(
-            lambda records: records.select(*self._kept, *cell),
-            lambda told: told.aggregate(
-                [*columns, COUNT], ", ".join([*(["belongs"] if by else []), *names])
-            ),
-        )
         shape = lattice.family.shape
+        levels = zip(self.levels, shape, strict=True)
+        ranges = _ranges_of([keys or range(size) for keys, size in levels])
+        rows = self._tally(lambda records: records.select(*self._kept, *cell), ranges)
         places = [
             {key: place for place, key in enumerate(keys or range(size))}
             for size, keys in zip(shape, self.levels, strict=True)
         ]
         found = {group: (0, [0] * lattice.width) for group in self.groups or (None,)}
         for row in rows:
-            group, *parts, number = row if by else (None, *row)
+            group, *parts, number = (None, *row) if self.groups is None else row
             n, counts = found[group]
             where = [place.get(part, -1) for place, part in zip(places, parts, strict=True)]
             if min(where) >= 0:
@@ -262,6 +270,35 @@ class Held:
             return records
         return records.filter(GROUP.isin(*[ConstantExpression(group) for group in self.groups]))
 
+    @property
+    def _texts(self) -> dict[str, tuple[str, ...]]:
+        """The public labels of columns that are text, of those that tell contributions."""
+        keys: dict[str, tuple[Key, ...]] = {f"cell{j}": own for j, own in enumerate(self.levels)}
+        keys |= {"value": self.labels, "belongs": self.groups or ()}
+        texts = {
+            name: tuple(key for key in own if isinstance(key, str)) for name, own in keys.items()
+        }
+        return {name: own for name, own in texts.items() if own}
+
+    def _tally(self, tell: Query, numbers: Ranges) -> list[Any]:
+        """Rows of the columns that tell contributions, and how many records are alike in them; of
+        those that are numbers with their ranges.
+        """
+
+        def run() -> list[Any] | None:
+            assert self.persons is not None
+            with connect() as connection:
+                told = tell(self._listed(connection))
+                found = self._words(told, numbers, some_missing=True, bits=TALLIED)
+                labels = [self._texts.get(name) for name in told.columns if name != "person"]
+            return None if found is None else tally_of_words(found, labels, self.persons.most)
+
+        if self.persons is not None and (rows := shielded(run, self.fault)) is not None:
+            return rows
+        return self._rows(
+            tell, lambda told: told.aggregate([*told.columns, COUNT], ", ".join(told.columns))
+        )
+
     def _rows(self, tell: Query, ask: Query) -> list[Any]:
         """The few rows that a query gives over what tells the records' contributions; so many of
         each person contribute.
@@ -271,17 +308,20 @@ class Held:
             with connect() as connection:
                 told = tell(self._listed(connection))
                 if self.persons is not None:
-                    labels = {f"cell{j}": keys for j, keys in enumerate(self.levels)}
-                    labels |= {"value": self.labels, "belongs": self.groups or ()}
-                    told = bounded(connection, told, self.persons, labels)
+                    told = bounded(connection, told, self.persons, self._texts)
                 return list(ask(told).fetchall())
 
         return shielded(run, self.fault)
 
 
+def _ranges_of(keys: Iterable[Sequence[Key]]) -> Ranges:
+    """Of each column that is a number, from the numbers that it may be."""
+    return [(int(min(own)), int(max(own))) for own in keys if not isinstance(own[0], str)]
+
+
 def exact_as_floats(n: int, lattice: Lattice) -> bool:
     """Whether sums over n records are exact where an engine adds floats."""
-    return n * lattice.most <= EXACT
+    return n * lattice.most <= LARGEST
 
 
 def _contributed(

@@ -1,26 +1,30 @@
-"""A record as one whole number: whose it is, the group, and what tells its contribution.
+"""A record as one whole number, or two: whose it is, the group, and what tells its contribution.
 
 Records of persons are held while they are chosen from. As one number they take the least memory,
 move at once, and are in order of what they contribute wherever they are in order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, TypeVar, final
 
 import duckdb
 import numpy as np
 
-from noisewise.curator.choice import PART, kept_codes
+from noisewise.curator.choice import PART, kept_codes, kept_codes_of
 from noisewise.mechanism.lattice import Stage
 from noisewise.model import threads
 from noisewise.model.arrays import FloatArray, IntArray
 
+Found = TypeVar("Found")
+
 EXACT = 53
 """Bits of a whole number that a float holds."""
-CODE = 30
-"""Bits of a code, at most: the rest are for the person's number."""
+TOGETHER = 30
+"""Bits of a code, at most, beside which a person's number may stand in one word."""
+TALLIED = 16
+"""Bits of a code, at most, of which every value gets a counter."""
 Ranges: TypeAlias = Sequence[tuple[int, int]]
 """The least and the greatest of each of some whole numbers."""
 
@@ -77,11 +81,45 @@ class Code:
         return tuple(out)
 
 
-def read_words(records: duckdb.DuckDBPyRelation, code: str, bits: int) -> IntArray | None:
-    """The words of the records that are somebody's; None where a person's number is too large."""
-    word = f"person::DOUBLE * {1 << bits}.0 + {code}"
-    query = f"SELECT {word} AS word FROM records WHERE person IS NOT NULL"
-    floats = records.query("records", query).fetchnumpy()["word"]
+@final
+@dataclass(frozen=True, slots=True)
+class Words:
+    """Records as whole numbers: the person's times 2^bits and a code in one, or apart."""
+
+    code: Code
+    words: IntArray
+    """Or the codes alone, where there are numbers beside them."""
+    number: IntArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def kept(self, most: int, use: Callable[[IntArray], Found]) -> list[Found]:
+        """What `use` makes of the codes that are kept, some at a time. All of it is moved."""
+        if self.number is None:
+            return kept_codes(self.words, self.code.bits, most, use)
+        return kept_codes_of(self.number, self.words, most, use)
+
+
+def read_words(
+    records: duckdb.DuckDBPyRelation, code: Code, columns: Sequence[str], some_missing: bool
+) -> Words | None:
+    """The records that are somebody's; None where whole numbers do not hold them."""
+    if code.bits > EXACT:
+        return None
+    known, query = "FROM records WHERE person IS NOT NULL", code.query(columns, some_missing)
+    if code.bits <= TOGETHER:
+        word = f"person::DOUBLE * {1 << code.bits}.0 + {query}"
+        together = records.query("records", f"SELECT {word} AS word {known}").fetchnumpy()
+        if (words := _whole(together["word"])) is not None:
+            return Words(code, words)
+    apart = records.query("records", f"SELECT person, {query} AS code {known}").fetchnumpy()
+    codes = _whole(apart["code"])
+    return None if codes is None else Words(code, codes, apart["person"])
+
+
+def _whole(floats: FloatArray) -> IntArray | None:
+    """Whole numbers, where the floats were; None if there is one that floats need not hold."""
     if np.ma.isMaskedArray(floats):  # something is NULL that is said never to be
         return None
     words: IntArray = floats.view(np.int64)
@@ -98,15 +136,15 @@ def read_words(records: duckdb.DuckDBPyRelation, code: str, bits: int) -> IntArr
 
 
 def sums_of_words(
-    words: IntArray, code: Code, stages: Sequence[Stage], most: int, groups: int | None
+    words: Words, stages: Sequence[Stage], most: int, groups: int | None
 ) -> tuple[IntArray, IntArray]:
     """How many records are kept of each group, (groups,), and the sums of what the stages make of
     their columns, (groups, d); `most` of each person. With groups the first of the code's whole
-    numbers is the group. The words are moved.
+    numbers is the group.
     """
 
     def summed(codes: IntArray) -> tuple[IntArray, IntArray]:
-        columns = code.columns(codes)
+        columns = words.code.columns(codes)
         if groups is not None:
             group, columns = columns[0].astype(np.int64), columns[1:]
         for stage in stages:
@@ -117,5 +155,22 @@ def sums_of_words(
         sums = np.stack([np.bincount(group, column, groups) for column in columns], axis=1)
         return np.bincount(group, minlength=groups), sums.astype(np.int64)
 
-    n, sums = zip(*kept_codes(words, code.bits, most, summed), strict=True)
+    n, sums = zip(*words.kept(most, summed), strict=True)
     return np.sum(n, axis=0), np.sum(sums, axis=0)
+
+
+def tally_of_words(
+    words: Words, labels: Sequence[Sequence[str] | None], most: int
+) -> list[tuple[Any, ...]]:
+    """How many of the records that are kept are alike: rows of the code's whole numbers, None where
+    one is missing, and the number of records. Those with labels are labels.
+    """
+    values = 1 << words.code.bits
+    tallies = words.kept(most, lambda codes: np.bincount(codes, minlength=values))
+    counts: IntArray = np.sum(tallies, axis=0)
+    found = np.flatnonzero(counts)
+    columns = [
+        [None if np.isnan(k) else k if own is None else own[int(k)] for k in column.tolist()]
+        for column, own in zip(words.code.columns(found), labels, strict=True)
+    ]
+    return list(zip(*columns, counts[found].tolist(), strict=True))
