@@ -219,12 +219,16 @@ PERSONS = {
     "a tenth have more, named": "tenth_named",
 }
 COUNTED, WITHOUT = "DuckDB's own count by person", "without persons"
+COUNTED_NAMES, HASHED_NAMES = "DuckDB's own count by name", "DuckDB's own digest of every name"
 JOBS |= {job: release_persons("one mean", column) for job, column in PERSONS.items()}
 JOBS |= {
     COUNTED: query("tenth, count(*)", "GROUP BY tenth HAVING count(*) > 100"),
+    COUNTED_NAMES: query("tenth_named, count(*)", "GROUP BY tenth_named HAVING count(*) > 100"),
+    HASHED_NAMES: query("max(hash(tenth_named))"),
     WITHOUT: release_persons("one mean", None),
 }
-OF_PERSONS = (*PERSONS, COUNTED, WITHOUT)
+LIMITS = (COUNTED, COUNTED_NAMES, HASHED_NAMES)
+OF_PERSONS = (*PERSONS, *LIMITS, WITHOUT)
 KINDS = (
     "normal",
     "Poisson",
@@ -336,7 +340,7 @@ def moments_table(rows: int, repeats: int) -> None:
 def persons_table(rows: int, repeats: int) -> None:
     make_folder(rows, "persons")
     found = measured(list(OF_PERSONS), rows, repeats)
-    for job in (*PERSONS, COUNTED):
+    for job in (*PERSONS, *LIMITS):
         seconds, memory = found[job]
         print(
             f"{rows:>11,} rows, {job}: {seconds:.2f} s; / the release without persons "

@@ -45,6 +45,17 @@ def test_pool_refuses_in_one_line(groups: list[Path], capsys: pytest.CaptureFixt
     assert "disjoint" in capsys.readouterr().err
 
 
+def test_difference_of_releases_that_do_not_say_whose_records_they_are(
+    groups: list[Path], capsys: pytest.CaptureFixture
+) -> None:
+    bernoulli(30, 4.0).save("Somewhere.json")
+    pair = ["infer", "--each", "North.json", "Somewhere.json", "--difference", "--prior", "weak"]
+    assert run(pair) == 0
+    assert "taken to be of different records" in capsys.readouterr().out
+    assert run([*pair, "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["assumptions"]) == 1
+
+
 def test_difference(groups: list[Path], capsys: pytest.CaptureFixture) -> None:
     pair = ["infer", "--each", "North.json", "South.json", "--difference", "--prior", "weak"]
     assert run([*pair, "--plot", "gap.png", "--seed", "2"]) == 0
@@ -53,7 +64,10 @@ def test_difference(groups: list[Path], capsys: pytest.CaptureFixture) -> None:
     assert "P(a > b) = " in said
     assert Path("gap.png").stat().st_size > 5000
     assert run([*pair, "--json", "--seed", "2"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)["difference"]
+    held = json.loads(capsys.readouterr().out)
+    (row,) = held["difference"]
     assert row["probability_above_0"] > 0.99
+    assert [one["method"] for one in held["certificates"]] == ["exact", "exact"]
+    assert held["assumptions"] == []  # they are groups of one dataset
     assert run([arg for arg in pair if arg != "--each"]) == 2
     assert run([*pair[:3], "--difference", "--prior", "weak"]) == 2

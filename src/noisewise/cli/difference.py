@@ -29,6 +29,7 @@ def compare(
     """Both posteriors, and the difference of each parameter and of what people use beside it: P(a >
     b), interval, picture.
     """
+    from noisewise.inference import apart
     from noisewise.inference.difference import difference
     from noisewise.inference.infer import infer_many
 
@@ -49,8 +50,11 @@ def compare(
             title = f"{name}[{label}]" if label else name
             keys = ("mean", "sd", "5%", "95%", "probability_above_0")
             rows.append({"name": title} | dict(zip(keys, one, strict=True)))
+    assumed = apart.assumption(found)
     if as_json:
-        print(json.dumps({"a": names[0], "b": names[1], "difference": rows}, allow_nan=False))
+        certificates = [posterior.certificate.content for posterior in both]
+        content = {"a": names[0], "b": names[1], "difference": rows, "assumptions": assumed}
+        print(json.dumps(content | {"certificates": certificates}, allow_nan=False))
     else:
         say(f"a = {names[0]}, b = {names[1]}")
         for row in rows:
@@ -60,6 +64,8 @@ def compare(
             )
         for posterior, name in zip(both, names, strict=True):
             say(f"{name}: {posterior.certificate.sentence}")
+        for assumption in assumed:
+            say(f"assumed: {assumption}.")
     if out is not None:
         with whole(out) as partial:
             write_table(rows, partial)

@@ -191,15 +191,12 @@ def _one(
 
 
 def _content(posterior: "Posterior", prior: "Prior") -> dict[str, Any]:
-    certificate = posterior.certificate
-    held = {key: value for key, value in asdict(certificate).items() if value not in (None, ())}
     return {
         "family": posterior.family.describe(),
         "prior": {"kind": prior.kind} | _settings(prior),
         "method": posterior.method,
         "summary": list(posterior.summary()),
-        "certificate": held
-        | {"warnings": list(certificate.warnings), "sentence": certificate.sentence},
+        "certificate": posterior.certificate.content,
     }
 
 

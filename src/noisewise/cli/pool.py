@@ -1,7 +1,6 @@
 """`noisewise pool`: many groups in the light of the population that they come from."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -79,15 +78,13 @@ def pool(
 def _content(
     pooled: Any, table: list[dict[str, Any]], certificate: "Certificate"
 ) -> dict[str, Any]:
-    held = {key: value for key, value in asdict(certificate).items() if value not in (None, ())}
     return {
         "family": pooled.releases[0].family.describe(),
         "parameter": pooled.name,
         "population": list(pooled.population.summary()),
         "groups": table,
         "differ": pooled.differ(),
-        "certificate": held
-        | {"warnings": list(certificate.warnings), "sentence": certificate.sentence},
+        "certificate": certificate.content,
     }
 
 

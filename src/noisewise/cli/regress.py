@@ -120,13 +120,11 @@ def _one(
     prediction = None if where is None else posterior.predict(where)
     if as_json:
         certificate = posterior.certificate
-        held = {key: value for key, value in asdict(certificate).items() if value not in (None, ())}
         content = {
             "model": posterior.family.describe(),
             "method": posterior.method,
             "table": list(posterior.table()),
-            "certificate": held
-            | {"warnings": list(certificate.warnings), "sentence": certificate.sentence},
+            "certificate": certificate.content,
         }
         if prediction is not None:
             content["prediction"] = {"at": where} | asdict(prediction)

@@ -1,7 +1,8 @@
 """How far a posterior can be trusted, in numbers and in words."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 UNLIKELY = 1e-3
 """Among releases that a right model makes, one in a thousand is called surprising."""
@@ -119,6 +120,12 @@ class Certificate:
     """What several records of one person mean for the answer, where there may be several."""
     leaning: tuple[str, ...] = ()
     """The parameters, or columns of a table, that half of the weak prior would move."""
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """By name all that it says, for JSON."""
+        held = {key: value for key, value in asdict(self).items() if value not in (None, ())}
+        return held | {"warnings": list(self.warnings), "sentence": self.sentence}
 
     @property
     def warnings(self) -> tuple[str, ...]:
