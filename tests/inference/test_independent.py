@@ -304,3 +304,31 @@ def test_text_and_object_are_one_prior() -> None:
         mean=stats.norm(loc=0, scale=2), variance=stats.invgamma(a=2, scale=1)
     )
     assert prior != priors.Independent(mean=stats.norm(0, 1), variance=stats.gamma(2))
+
+
+@pytest.mark.parametrize("ends", [(1e-6, 1e6), (1e-8, 100.0), (1e-12, 1e3), (1e-3, 1.0)])
+def test_a_prior_that_starts_just_above_nothing(ends: tuple[float, float]) -> None:
+    """Log-uniform, of few events: much of the posterior lies at the lower end of the prior, of
+    which an axis that is cut too early sees nothing. A sum of Poissons is Poisson, but for the tail
+    beyond 15.
+    """
+    n, y, scale = 50, 5.0, 15.0
+    release = noisewise.observe(
+        family=families.Poisson(),
+        n=n,
+        statistic=[y],
+        noise=noise.Laplace(scale),
+        bounds=Bounds(0, 15, outside="clamp"),
+    )
+    found = infer(release, f"rate ~ loguniform({ends[0]}, {ends[1]})")
+    rate = np.exp(np.linspace(*np.log(ends), 60_001))  # as likely as each other beforehand
+    total = np.arange(n * 15 + 1)
+    near = rate < 10  # of larger ones no posterior is left
+    kernel = np.exp(-np.abs(y - total) / scale)
+    likelihood = np.zeros(rate.size)
+    for part in np.array_split(np.flatnonzero(near), 100):
+        likelihood[part] = stats.poisson.pmf(total, n * rate[part, None]) @ kernel
+    below = np.cumsum(likelihood) / likelihood.sum()
+    for q in (0.05, 0.25, 0.5, 0.75, 0.95):
+        at = np.interp(np.log(found.quantile("rate", q)), np.log(rate), below)
+        assert abs(at - q) < 2e-3

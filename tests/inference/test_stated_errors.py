@@ -118,3 +118,24 @@ def test_the_error_of_the_nodes_is_that_of_the_shape_alone() -> None:
     assert grid_solutions._node_error(Problem(), np.array([-60.0, 0.0, 60.0])) == pytest.approx(
         0.01
     )  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        (0.0, 1.0),
+        (1e-6, 1e6),
+        (-1e6, -1e-6),
+        (-1e6, 1e-6),
+        (3.0, np.inf),
+        (1e-9, np.inf),
+        (-np.inf, 1e-9),
+    ],
+)
+def test_every_point_of_an_axis_is_a_theta_of_its_own(ends: tuple[float, float]) -> None:
+    axis = Axis(*ends)
+    low, high = axis.range
+    psi = np.linspace(low + 1, high - 1, 400)
+    theta = axis.theta(psi)
+    assert np.all((theta > ends[0]) & (theta < ends[1]))
+    assert np.abs(axis.psi(theta) - psi).max() < 0.01

@@ -37,16 +37,16 @@ class Axis:
 
     @property
     def range(self) -> tuple[float, float]:
-        """The psi whose theta is a float of its own."""
-        if np.isinf(self.lower) and np.isinf(self.upper):
+        """The psi whose theta is a float of its own: about 0 all are, next to any other end of the
+        axis only those that are not too close.
+        """
+        below, above = np.isinf(self.lower), np.isinf(self.upper)
+        if below and above:
             return -1e300, 1e300
-        if np.isinf(self.upper) or np.isinf(self.lower):
-            return (
-                (LOWEST, -LOWEST)
-                if max(self.lower, -self.upper) == 0
-                else (-HIGHEST_LOGIT, -LOWEST)
-            )
-        return (LOWEST if self.lower == 0 else -HIGHEST_LOGIT), HIGHEST_LOGIT
+        width = 1.0 if below or above else self.upper - self.lower
+        low = LOWEST if below else _closest(self.lower, width)
+        high = -LOWEST if above else -_closest(self.upper, width)
+        return low, high
 
     def theta(self, psi: FloatArray) -> FloatArray:
         """From psi to theta."""
@@ -56,7 +56,9 @@ class Axis:
             return self.lower + np.exp(psi)
         if np.isinf(self.lower):
             return self.upper - np.exp(-psi)
-        return np.asarray(self.lower + (self.upper - self.lower) * special.expit(psi))
+        width = self.upper - self.lower
+        from_lower, from_upper = width * special.expit(psi), width * special.expit(-psi)
+        return np.asarray(np.where(psi < 0, self.lower + from_lower, self.upper - from_upper))
 
     def psi(self, theta: FloatArray) -> FloatArray:
         """From theta to psi, within `range`."""
@@ -68,7 +70,7 @@ class Axis:
             elif np.isinf(self.lower):
                 value = -np.log(self.upper - theta)
             else:
-                value = special.logit((theta - self.lower) / (self.upper - self.lower))
+                value = np.log(theta - self.lower) - np.log(self.upper - theta)
         return np.asarray(np.clip(value, *self.range))
 
     def log_jacobian(self, psi: FloatArray) -> FloatArray:
@@ -82,3 +84,11 @@ class Axis:
         return np.asarray(
             np.log(self.upper - self.lower) + special.log_expit(psi) + special.log_expit(-psi)
         )
+
+
+def _closest(end: float, width: float) -> float:
+    """The log of how close to an end of the axis theta is a float of its own, in widths."""
+    if end == 0:
+        return LOWEST
+    with np.errstate(divide="ignore"):
+        return float(max(np.log(min(abs(end) / width, 1.0)) - HIGHEST_LOGIT, LOWEST))
