@@ -21,7 +21,7 @@ import noisewise
 from noisewise import Bounds, NoisyCount, Release, families, noise
 from noisewise.inference.pooling.populations import Population, population_of
 
-GROUPS = 8
+GROUPS, MANY = 8, 40
 TINY, ALL = 1e-290, 1 - 1e-12
 """Parameters beyond are told from 0 and 1 by no float."""
 LARGEST = 1e12
@@ -47,6 +47,26 @@ def unknown(theta: float, rng: np.random.Generator) -> Release:
         count=NoisyCount(float(count), noise.Laplace(3.0)),
         statistic=[y],
         noise=noise.Laplace(3.0),
+    )
+
+
+def small(theta: float, rng: np.random.Generator) -> Release:
+    """As many records as the noise of their number."""
+    return counted(theta, int(rng.poisson(8)), rng)
+
+
+def mostly_empty(theta: float, rng: np.random.Generator) -> Release:
+    """Four groups of five have no records."""
+    return counted(theta, 60 if rng.random() < 0.2 else 0, rng)
+
+
+def counted(theta: float, n: int, rng: np.random.Generator) -> Release:
+    y, count = rng.laplace([rng.binomial(n, theta), n], 4.0)
+    return noisewise.observe(
+        family=families.Bernoulli(),
+        count=NoisyCount(float(count), noise.Laplace(4.0)),
+        statistic=[float(y)],
+        noise=noise.Laplace(4.0),
     )
 
 
@@ -80,6 +100,8 @@ def normal(theta: float, rng: np.random.Generator) -> Release:
 SETTINGS: dict[str, Callable[[float, np.random.Generator], Release]] = {
     "bernoulli": bernoulli,
     "bernoulli, n unknown": unknown,
+    "bernoulli, small groups": small,
+    "bernoulli, most empty": mostly_empty,
     "exponential": exponential,
     "poisson": poisson,
     "normal": normal,
@@ -91,7 +113,8 @@ def trial(name: str, seed: int) -> list[float]:
     make = SETTINGS[name]
     population: Population = population_of([make(0.5, rng)])
     at = rng.logistic(size=(1, 2))
-    theta = population.draw(rng, np.repeat(at, GROUPS, axis=0))
+    groups = MANY if make in (small, mostly_empty) else GROUPS
+    theta = population.draw(rng, np.repeat(at, groups, axis=0))
     if population.kind != "normal":
         theta = np.clip(theta, TINY, 1 - 1e-16 if population.kind == "beta" else np.inf)
     pooled = noisewise.pool([make(float(one), rng) for one in theta], draws=1)

@@ -33,6 +33,15 @@ def pool(
             show_default=False,
         ),
     ] = None,
+    n_prior: Annotated[
+        str | None,
+        typer.Option(
+            "--n-prior",
+            help="Of a group's number of records where it is not public, such as "
+            "'gamma(shape=4, rate=0.01)'; one population for all by default.",
+            show_default=False,
+        ),
+    ] = None,
     draws: Annotated[int, typer.Option(help="Draws for ranks and probabilities.")] = 4000,
     seed: Annotated[
         int | None, typer.Option(help="Makes the draws repeatable.", show_default=False)
@@ -59,7 +68,7 @@ def pool(
     folder = len(releases) == 1 and (releases[0].is_dir() or releases[0].suffix == ".jsonl")
     found = load_many(releases[0]) if folder else [load(path) for path in releases]
     with progress(f"{len(found)} groups") as report:
-        pooled = run(found, draws=draws, seed=seed, prior=prior, progress=report)
+        pooled = run(found, draws=draws, seed=seed, prior=prior, n_prior=n_prior, progress=report)
         table, certificate = pooled.table(), pooled.certificate
     if as_json:
         print(json.dumps(_content(pooled, table, certificate), indent=2, allow_nan=False))

@@ -99,7 +99,7 @@ def report(
             raise typer.BadParameter(
                 "--pool needs several groups: a .jsonl file, a folder, or several release files."
             )
-        text = _pooled(found, None if prior == "weak" else prior, seed, context)
+        text = _pooled(found, None if prior == "weak" else prior, n_prior, seed, context)
     elif outcome is not None:
         text = _regression(found, folder, outcome, on or [], at or [], prior, of, seed, context)
     elif folder:
@@ -147,12 +147,15 @@ def _groups(
         return groups_page(posteriors, prior, found, context, of)
 
 
-def _pooled(found: "list[Release]", prior: str | None, seed: int, context: "Context") -> str:
+def _pooled(
+    found: "list[Release]", prior: str | None, n_prior: str | None, seed: int, context: "Context"
+) -> str:
     from noisewise.inference.pooling.pool import pool
     from noisewise.report.groups_page import pool_page
 
     with progress(f"{len(found)} groups") as report:
-        return pool_page(pool(found, prior=prior, seed=seed, progress=report), context)
+        pooled = pool(found, prior=prior, n_prior=n_prior, seed=seed, progress=report)
+    return pool_page(pooled, context)
 
 
 def _regression(

@@ -41,6 +41,7 @@ def outside(
     densities: Densities,
     pooled: Masses,
     prior: "Prior | str | None",
+    n_prior: Prior | None,
 ) -> Outside:
     """Of releases, given the posterior of each group's first parameter."""
     groups = _expected(releases, densities, pooled)
@@ -56,12 +57,13 @@ def outside(
         return Outside(groups)
     name = releases[0].family.parameters[0].name
     try:
-        without = _again(releases, densities, prior, within=True)
+        without = _again(releases, densities, prior, n_prior, within=True)
         found = _compared(groups, name, densities, without)
         if found.population is None or not (found.population.matters or found.leaning):
             return found
         # the normal approximation itself may make the difference
-        return _compared(groups, name, _again(releases, densities, prior, within=False), without)
+        here = _again(releases, densities, prior, n_prior, within=False)
+        return _compared(groups, name, here, without)
     except UnsupportedCombination:
         return Outside(groups)
 
@@ -110,11 +112,15 @@ def _second(densities: Densities, members: Sequence[int], psi: FloatArray) -> Fl
 
 
 def _again(
-    releases: Sequence[Release], densities: Densities, prior: "Prior | str | None", within: bool
+    releases: Sequence[Release],
+    densities: Densities,
+    prior: "Prior | str | None",
+    n_prior: Prior | None,
+    within: bool,
 ) -> Densities:
     """The same by the normal approximation, also with everybody within the bounds."""
     population = densities.population
-    found = curves(releases, population, prior, method="collapsed", within=within)
+    found = curves(releases, population, prior, n_prior, method="collapsed", within=within)
     return Densities.of(found, population)
 
 

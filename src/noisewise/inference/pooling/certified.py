@@ -13,7 +13,9 @@ from noisewise.inference.pooling.beyond import Outside
 from noisewise.inference.pooling.densities import Densities
 from noisewise.inference.pooling.evidence import Groups
 from noisewise.inference.pooling.nodes import CELLS
+from noisewise.inference.pooling.sizes import Sizes
 from noisewise.model.arrays import FloatArray
+from noisewise.model.priors import Prior
 
 NAME = "pooled"
 """The method that pooled posteriors state."""
@@ -42,8 +44,11 @@ def certified(
     conflicts: FloatArray,
     outside: Outside,
     split: Sequence[int],
+    n_prior: Prior | None,
 ) -> Certificate:
-    """Of all groups and the population; `split` are the groups with separate peaks."""
+    """Of all groups and the population; `split` are the groups with separate peaks, and `n_prior`
+    is that of numbers of records that are not public.
+    """
     cautions = []
     odd = np.flatnonzero(conflicts < ALARM / len(releases))
     if odd.size:
@@ -77,6 +82,7 @@ def certified(
             "the groups are exchangeable: before their releases nothing tells one from another, "
             f"and their parameters come from one {densities.population.kind} population",
             *assumption(releases),
+            *([n_prior.said] if isinstance(n_prior, Sizes) else []),
         ),
         cautions=tuple(cautions),
         missing=said_of_missing_in(releases),

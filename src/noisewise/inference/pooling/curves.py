@@ -65,13 +65,15 @@ def curves(
     releases: Sequence[Release],
     population: Population,
     prior: "Prior | str | None",
+    n_prior: Prior | None = None,
     progress: Callable[[float], None] | None = None,
     *,
     method: str = AUTO,
     within: bool = False,
 ) -> list[Curve]:
     """One for each release, in their order; the second parameter, where there is one, integrated
-    out under its prior. `within` takes every record to lie within its bounds.
+    out under its prior, and so is a number of records that is not public. `within` takes every
+    record to lie within its bounds.
     """
     alike: dict[Any, list[int]] = {}
     for position, one in enumerate(releases):
@@ -88,7 +90,11 @@ def curves(
 
     def work(job: tuple[list[int], Reference]) -> tuple[list[int], list[Curve]]:
         chosen, reference = job
-        return chosen, _batch([releases[i] for i in chosen], reference, method, within)
+        own = [releases[i] for i in chosen]
+        observations = gather(own, None if own[0].n is not None else n_prior)
+        record = replace(observations.record, all_within=within)
+        problem = Problem(own[0].family, (reference,), (replace(observations, record=record),))
+        return chosen, _batch(own, problem, reference, method)
 
     for chosen, found in threads.run(work, jobs):
         out.update(zip(chosen, found, strict=True))
@@ -112,11 +118,8 @@ def reference_for(
 
 
 def _batch(
-    releases: Sequence[Release], reference: Reference, method: str, within: bool
+    releases: Sequence[Release], problem: Problem, reference: Reference, method: str
 ) -> list[Curve]:
-    observations = gather(releases)
-    observations = replace(observations, record=replace(observations.record, all_within=within))
-    problem = Problem(releases[0].family, (reference,), (observations,))
     solver = Solver(problem, method, Request(""))
     solved = solver.solve()
     _sharpen([solution for _, solution in solved])

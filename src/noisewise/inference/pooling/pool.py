@@ -15,6 +15,7 @@ from noisewise.inference.pooling.curves import curves
 from noisewise.inference.pooling.densities import Densities
 from noisewise.inference.pooling.pooled import Pooled
 from noisewise.inference.pooling.populations import population_of
+from noisewise.inference.pooling.sizes import sizes_of
 from noisewise.inference.pooling.solutions import (
     FirstParameter,
     OfGroup,
@@ -25,6 +26,7 @@ from noisewise.inference.pooling.solutions import (
 )
 from noisewise.inference.posterior import Posterior
 from noisewise.inference.posteriors import Posteriors
+from noisewise.inference.problem import check_n_prior
 from noisewise.inference.streams import Streams
 from noisewise.model.priors import Prior
 
@@ -35,6 +37,7 @@ def pool(
     draws: int = 4000,
     seed: int | None = None,
     prior: "Prior | str | None" = None,
+    n_prior: "Prior | str | None" = None,
     progress: Callable[[float], None] | None = None,
 ) -> Pooled:
     """The population of the groups' first parameter, and every group's posterior in its light.
@@ -42,13 +45,15 @@ def pool(
     The releases are one for each group, of one family. Populations are Beta for probabilities,
     Gamma for positive parameters and Normal for real ones, with the priors of docs/pooling.md. A
     second parameter is each group's own and integrated out; `prior` is its prior, such as
-    priors.InverseGamma(1, 2), None the weak one.
+    priors.InverseGamma(1, 2), None the weak one. `n_prior` is that of a group's number of records,
+    where it is not public; None is one population for all, as the noisy counts have it.
     """
     releases = list(releases)
     _check(releases, draws)
     population = population_of(releases)
-    densities = Densities.of(curves(releases, population, prior, progress), population)
-    shared = Pool(releases, densities, prior)
+    of_n = check_n_prior(releases, n_prior) or sizes_of(releases)
+    found = curves(releases, population, prior, of_n, progress)
+    shared = Pool(releases, Densities.of(found, population), prior, of_n)
     streams = Streams(seed, [[one] for one in releases] + [releases])
     family = releases[0].family
     own = family if len(family.parameters) == 1 else FirstParameter(family)

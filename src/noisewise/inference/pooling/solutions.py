@@ -35,6 +35,8 @@ class Pool(Batch):
     densities: Densities
     prior: Prior | str | None
     """Of the second parameter, if there is one."""
+    n_prior: Prior | None
+    """Of the numbers of records that are not public."""
 
     @cached_property
     def marginal(self) -> Known:
@@ -50,7 +52,9 @@ class Pool(Batch):
     @cached_property
     def outside(self) -> Outside:
         """What lies beyond the bounds."""
-        return outside(self.releases, self.densities, self.marginal.of_psi, self.prior)
+        return outside(
+            self.releases, self.densities, self.marginal.of_psi, self.prior, self.n_prior
+        )
 
     def peaks(self, group: int) -> int:
         """Separate peaks of a group's density."""
@@ -60,7 +64,9 @@ class Pool(Batch):
     def certificate(self) -> Certificate:
         """Of all groups and the population."""
         split = [g for g in range(len(self.releases)) if self.peaks(g) > 1]
-        return certified(self.releases, self.densities, self.conflicts, self.outside, split)
+        return certified(
+            self.releases, self.densities, self.conflicts, self.outside, split, self.n_prior
+        )
 
     def marginals(self) -> tuple[Marginal, ...]:
         return (self.marginal,)
