@@ -103,3 +103,19 @@ def test_what_cannot_be_meant_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         noisewise.observe_mean(value, **{**GOOD, **changes})
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    law = noise.Laplace(4.0)
+    one = noisewise.observe_mean(0.4, n=np.int64(200), epsilon=1, family=families.Bernoulli())
+    assert type(one.n) is int
+    assert '"n": 200' in one.to_json()
+    counted = noisewise.observe(
+        family=families.Bernoulli(),
+        count=NoisyCount(np.int64(200), law),
+        statistic=[np.float32(80.0)],
+        noise=law,
+    )
+    assert counted.count == NoisyCount(200.0, law)
+    with pytest.raises(ValueError, match="n must be"):
+        noisewise.observe(family=families.Bernoulli(), n=np.True_, statistic=[1.0], noise=law)

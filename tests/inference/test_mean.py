@@ -229,3 +229,19 @@ def test_infer_tells_where_its_weak_prior_decides(rng: np.random.Generator) -> N
     leaning, sound = (noisewise.infer(one, "weak", seed=1) for one in releases)
     assert any("leans on the prior" in told for told in leaning.certificate.warnings)
     assert not any("leans on the prior" in told for told in sound.certificate.warnings)
+
+
+@pytest.mark.parametrize(("n", "told"), [(300, True), (270, False), (3000, False)])
+def test_a_mean_that_hangs_on_whether_records_are_missing_is_told(n: int, told: bool) -> None:
+    """Years of school within 0 and 60: a record that is not there looks like one in the middle."""
+    m, sd, size = 8.5 / 30 - 1, 1.3 / 30, 270
+    release = observe(
+        family=FAMILY,
+        n=n,
+        count=NoisyCount(size + 6.0, noise.Laplace(5.0)),
+        statistic=[size * m, size * (m**2 + sd**2)],
+        noise=noise.Laplace(5.0),
+    )
+    found = noisewise.mean(release, seed=1)
+    said = [one for one in found.warnings if "whether records are missing" in one]
+    assert bool(said) == told

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
+from numbers import Integral
 
 import numpy as np
 
@@ -53,7 +54,7 @@ def observe_mean(
             "a noisy total over a noisy count has no noise of its own that adds up; give total= in "
             "place of the mean, beside count=."
         )
-    if value is not None and (isinstance(n, bool) or not isinstance(n, int) or n < 1):
+    if value is not None and (isinstance(n, bool) or not isinstance(n, Integral) or n < 1):
         raise ValueError(f"a mean needs n, the public number of records, got {n}; or give total=.")
     limits = Bounds(*bounds, outside="clamp") if isinstance(bounds, tuple) else bounds
     limits = family.own_bounds if limits is None else limits

@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ class NoisyCount:
     def __post_init__(self) -> None:
         if (
             isinstance(self.value, bool)
-            or not isinstance(self.value, (int, float))
+            or not isinstance(self.value, Real)
             or not math.isfinite(self.value)
         ):
             raise ValueError("the noisy count must be a finite number.")
@@ -73,11 +74,15 @@ class Release:
                 )
         elif self.count is not None and self.family.statistic_kind != "moments":
             raise ValueError("n is public or it is not; give n or count, not both.")
-        elif isinstance(self.n, bool) or not isinstance(self.n, int) or not 0 <= self.n < 2**63:
+        elif (
+            isinstance(self.n, bool) or not isinstance(self.n, Integral) or not 0 <= self.n < 2**63
+        ):
             raise ValueError(
                 f"n must be a whole number from 0, got {self.n}; it is the public number of "
                 "records."
             )
+        if self.n is not None:
+            object.__setattr__(self, "n", int(self.n))  # it may be one of NumPy's
         d = self.family.dimension
         values = tuple(float(value) for value in self.statistic)
         if len(values) != d:

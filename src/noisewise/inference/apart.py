@@ -29,7 +29,8 @@ def check_together(releases: Sequence[Release]) -> None:
     for position, one in enumerate(releases):
         if one in releases[:position]:
             raise UnsupportedCombination(
-                "a release is given twice; it would count twice. Leave one out."
+                "a release is given twice, or two say the same, and would count twice. Leave one "
+                "out; if they are of different records, give each a dataset= of its own."
             )
     check_apart(releases, "the same records are no independent observations")
 

@@ -23,6 +23,12 @@ are: of 90 % intervals that are off by one sd 74 % hold the truth.
 """
 
 
+INEXACT = 0.01
+"""A numerical error, total variation, that is worth a warning;"""
+MOVED_BY_POOLING = 0.1
+"""and of groups together, where it is how far a mean may be off, in its sds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Moved:
     """What a posterior would say if nobody lay beyond the bounds, of the parameter that differs
@@ -163,11 +169,15 @@ class Certificate:
             found.append(
                 f"the posterior has {self.peaks} separate peaks: look at the picture, for mean and "
                 "sd describe none of them. "
-                "Redacted records can leave two explanations; a prior that knows better, or a "
-                "release with clamp, tells them apart."
+                "Redacted records can leave two explanations, and so can a prior that reaches far "
+                "beyond what the release says; a prior that knows better, or clamp instead of "
+                "redact, tells them apart."
             )
-        if self.numerical_error is not None and not self.numerical_error <= 0.01:
-            other = "each group by itself" if self.method == "pooled" else "another method"
+        pooled = self.method == "pooled"
+        if self.numerical_error is not None and not self.numerical_error <= (
+            MOVED_BY_POOLING if pooled else INEXACT
+        ):
+            other = "each group by itself" if pooled else "another method"
             found.append(
                 f"the numerical error is large ({self.numerical_error:.2g}); compare with {other}."
             )

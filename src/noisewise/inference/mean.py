@@ -38,6 +38,10 @@ CONTRADICTION = (
     "mean."
 )
 """Where nothing explains a release."""
+UNDECIDED, APART = 0.05, 0.75
+"""Whether records are missing is not decided where either answer has more than this probability,
+and matters where the two means are so many sds of the mean apart.
+"""
 
 
 @final
@@ -196,10 +200,34 @@ def _solution(
     middle, sd = (one.reshape(-1, 1, 1) for one in (found.population, found.spread))
     return Drawn(
         [bounds.middle + bounds.radius * middle, bounds.radius * sd],
-        (*contradicted, *mostly_prior(asked, found.sd[:, None])),
+        (
+            *contradicted,
+            *mostly_prior(asked, found.sd[:, None]),
+            *_undecided(column, group, found),
+        ),
         (ASSUMPTION, *assumption(group)),
         records_kept(group, found.size),
     )
+
+
+def _undecided(column: Number, group: Sequence[Release], found: mean_of_records.Drawn) -> list[str]:
+    """Where the mean hangs on whether every record counts, and the release does not tell."""
+    public = [one.n for one in group if one.n is not None]
+    if len(public) < len(group):
+        return []
+    every = (found.size == np.array(public)).all(axis=1)
+    if not UNDECIDED < every.mean() < 1 - UNDECIDED:
+        return []
+    mean = column.bounds.middle + column.bounds.radius * found.population
+    complete, other = float(mean[every].mean()), float(mean[~every].mean())
+    if abs(complete - other) < APART * mean.std():
+        return []
+    return [
+        f"the release does not tell whether records are missing, and the mean hangs on it: it is "
+        f"about {complete:.4g} if every record counts (with probability {every.mean():.2f}, one "
+        f"half beforehand), else about {other:.4g}. Whoever published it may say whether values "
+        "are missing; a larger epsilon and narrower bounds tell."
+    ]
 
 
 @final
