@@ -984,3 +984,29 @@ def test_few_redacted_records_of_a_log_normal_have_a_posterior(noisy) -> None:
     low, high = posterior.interval("log_mean", 0.9)
     assert low < high
     assert posterior.certificate.numerical_error < 0.5
+
+
+@pytest.mark.parametrize("scale", [0.01, 0.1, 1.0, 30.0])
+def test_a_single_record_with_noise_narrower_than_quadrature_sees_says_so(scale: float) -> None:
+    """The likelihood of one wait of 5 minutes is an integral in closed form."""
+    release = noisewise.observe(
+        family=families.Exponential(),
+        n=1,
+        statistic=[5.0],
+        noise=noise.Laplace(scale),
+        bounds=Bounds(0, 60, outside="clamp"),
+    )
+    found = noisewise.infer(release, "rate ~ lognorm(s=1, scale=0.2)")
+    rate = np.exp(np.linspace(-9, 5, 20_001))
+    before, behind = 1 / scale - rate, 1 / scale + rate
+    with np.errstate(all="ignore"):
+        low = (np.exp(-5 * rate) - np.exp(-5 / scale)) / before
+    up_to_bound = np.exp(-5 * rate) * -np.expm1(-behind * 55) / behind
+    density = rate * (low + up_to_bound) + np.exp(-60 * rate) * np.exp(-55 / scale)
+    weight = np.nan_to_num(density) * stats.lognorm(1, scale=0.2).pdf(rate) * rate
+    below = np.cumsum(weight) / weight.sum()
+    error = found.certificate.numerical_error
+    assert error is not None
+    for q in (0.05, 0.25, 0.5, 0.75, 0.95):
+        assert abs(np.interp(found.quantile("rate", q), rate, below) - q) < error + 0.005
+    assert (error < 0.01) == (scale >= 1)

@@ -50,7 +50,38 @@ def log_likelihood(law: Law, sums: Sums) -> tuple[FloatArray, FloatArray]:
             rows = order[start : start + size]
             some = windowed(law.take(rows), sums.take(rows), on_lattice, OUTSIDE)
             value[rows], error[rows] = _log_likelihood(some, on_lattice[0])
+    alone = np.flatnonzero(sums.n == 1)
+    if alone.size and not sums.lattice and law.weight.shape[1] > law.atoms:
+        error[alone] = np.maximum(error[alone], _unresolved(law.take(alone), sums.take(alone)))
     return value, error
+
+
+def _unresolved(law: Law, sums: Sums) -> FloatArray:
+    """The relative error of a single record's likelihood, whose noise may be narrower than the
+    quadrature nodes lie apart: by how much they differ from the points halfway between them.
+    """
+    nodes = law.weight.shape[1] - law.atoms
+    at, weight = law.value[:, :nodes, 0], law.weight[:, :nodes]
+    middle, apart = (at[:, 1:] + at[:, :-1]) / 2, np.abs(np.diff(at, axis=1))
+
+    def noise(t: FloatArray) -> FloatArray:
+        return np.exp(sums.shape.log_kernel(sums.y - t, np.broadcast_to(sums.scale, t.shape)))
+
+    there, between = noise(at), noise(middle)
+    one = ((there[:, 1:] + there[:, :-1]) / 2 * apart).sum(axis=1)
+    other = (between * apart).sum(axis=1)
+    differ = np.abs(one - other) / np.maximum(np.maximum(one, other), 1e-300)
+    within = (at.min(axis=1) < sums.y[:, 0]) & (sums.y[:, 0] < at.max(axis=1))
+    unseen = np.maximum(there.max(axis=1), between.max(axis=1)) < 0.5
+    differ = np.where(within & unseen, 1.0, differ)
+    # what the nodes have of the likelihood, or would have if they saw the noise
+    width = np.exp(-sums.shape.log_constant(sums.scale[:, 0]))
+    nearest = np.argmin(np.abs(at - sums.y), axis=1)[:, None]
+    density = weight / np.maximum(np.abs(np.gradient(at, axis=1)), 1e-300)
+    seen = (there * weight).sum(axis=1)
+    inside = np.where(unseen, width * np.take_along_axis(density, nearest, axis=1)[:, 0], seen)
+    atoms = (noise(law.value[:, nodes:, 0]) * law.weight[:, nodes:]).sum(axis=1)
+    return np.asarray(differ * inside / np.maximum(inside + atoms, 1e-300))
 
 
 def log_bound(law: Law, sums: Sums) -> FloatArray:
