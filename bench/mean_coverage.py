@@ -146,7 +146,7 @@ def judge(found):
                 f"{name:32s} epsilon={epsilon:<4g} covers {covers:6.1%} (too low "
                 f"{(u >= 0.95).mean():5.1%}, too high {(u <= 0.05).mean():5.1%}); t-interval "
                 f"{of_t:6.1%}; {ratio:5.1f} times as wide, {own[f'told {epsilon:g}'].mean():4.0%} "
-                f"told mostly prior  "
+                f"warned  "
                 f"{'SHORT' if low else 'wide' if high else 'pass'}"
             )
     print(
