@@ -407,6 +407,21 @@ def test_numbers_and_names_of_persons_lead_to_the_same_counts(
         assert counted(frame.assign(who=frame["who"].map("{}.0".format)), most, **own) == wanted
 
 
+@pytest.mark.parametrize("last", [2**53, 2**53 - 1, 1 - 2**53])
+def test_what_is_missing_is_not_the_last_label(last: int) -> None:
+    """Above 2^53 there is no float that is one more. One person who has a name decides how persons
+    are held, and must not decide what the others' missing values are.
+    """
+    frame = pd.DataFrame({"who": range(10), "x": [float(last)] + [NAN] * 9})
+    named = pd.concat([frame, pd.DataFrame({"who": ["Zed"], "x": [NAN]})])
+    table = {"column": None, "bounds": None, "family": families.Table({"x": [last - 1, last]})}
+    labels = {"bounds": None, "family": families.Categorical([last - 1, last]), "missing": "drop"}
+    for asked in (table, labels):
+        for form in (frame, named):
+            ((_, sums),) = counted(form, 1, **asked)
+            assert sums[-2:] == [0, 1]
+
+
 def test_persons_under_one_name_after_all_are_one(tmp_path: Path) -> None:
     who = ["7", "7.0", " 7", "true", "TRUE", "x"]
     frame = pd.DataFrame({"who": who, "x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]})

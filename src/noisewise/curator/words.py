@@ -55,26 +55,27 @@ class Code:
 
     def query(self, columns: Sequence[str], some_missing: bool) -> str:
         """The code of columns, as SQL: exact in floats."""
-
-        def code(columns: Sequence[str]) -> str:
-            parts = zip(columns, self.ranges, self.shifts, strict=True)
-            return " + ".join(
-                f"({name} - {low}.0)" + (f" * {1 << by}.0" if by else "")
-                for name, (low, _), by in parts
-            )
-
-        if not some_missing:
-            return code(columns)
         ranges = zip(columns, self.ranges, strict=True)
-        known = [f"coalesce({name}, {high + 1}.0)" for name, (_, high) in ranges]
-        return f"coalesce({code(columns)}, {code(known)})"  # the second only where one is missing
+        steps = [f"({name} - {low}.0)" for name, (low, _) in ranges]
+        code = self._joined(steps)
+        if not some_missing:
+            return code
+        # the greatest itself may be 2^53, and has no float above it: one more step does
+        missing = [f"{high - low + 1}.0" for low, high in self.ranges]
+        known = [f"coalesce({step}, {last})" for step, last in zip(steps, missing, strict=True)]
+        return f"coalesce({code}, {self._joined(known)})"  # the second only where one is missing
+
+    def _joined(self, steps: Sequence[str]) -> str:
+        shifted = zip(steps, self.shifts, strict=True)
+        return " + ".join(step + (f" * {1 << by}.0" if by else "") for step, by in shifted)
 
     def columns(self, codes: IntArray) -> tuple[FloatArray, ...]:
         """The whole numbers, NaN where one is missing."""
         out = []
         for (low, high), width, by in zip(self.ranges, self.widths, self.shifts, strict=True):
-            column = ((codes >> by) & ((1 << width) - 1)) + np.float64(low)
-            missing = column > high
+            step = (codes >> by) & ((1 << width) - 1)
+            column = step + np.float64(low)
+            missing = step > high - low
             if missing.any():
                 column[missing] = np.nan
             out.append(column)
