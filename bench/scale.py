@@ -192,9 +192,9 @@ def float_sums(value: str) -> Callable[[Path], None]:
     return run
 
 
-def query(columns: str, rest: str = "") -> Callable[[Path], None]:
+def query(columns: str, rest: str = "", limit: str = LIMIT) -> Callable[[Path], None]:
     def run(folder: Path) -> None:
-        connection = duckdb.connect(config={"memory_limit": LIMIT, "temp_directory": ""})
+        connection = duckdb.connect(config={"memory_limit": limit, "temp_directory": ""})
         connection.execute(f"SELECT {columns} FROM '{folder}/*.parquet' {rest}").fetchall()
 
     return run
@@ -223,7 +223,9 @@ COUNTED_NAMES, HASHED_NAMES = "DuckDB's own count by name", "DuckDB's own digest
 JOBS |= {job: release_persons("one mean", column) for job, column in PERSONS.items()}
 JOBS |= {
     COUNTED: query("tenth, count(*)", "GROUP BY tenth HAVING count(*) > 100"),
-    COUNTED_NAMES: query("tenth_named, count(*)", "GROUP BY tenth_named HAVING count(*) > 100"),
+    COUNTED_NAMES: query(
+        "tenth_named, count(*)", "GROUP BY tenth_named HAVING count(*) > 100", "8GB"
+    ),
     HASHED_NAMES: query("max(hash(tenth_named))"),
     WITHOUT: release_persons("one mean", None),
 }
