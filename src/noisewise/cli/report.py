@@ -155,7 +155,7 @@ def _pooled(
 
     with progress(f"{len(found)} groups") as report:
         pooled = pool(found, prior=prior, n_prior=n_prior, seed=seed, progress=report)
-    return pool_page(pooled, context)
+        return pool_page(pooled, context)
 
 
 def _regression(

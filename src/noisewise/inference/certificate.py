@@ -21,8 +21,6 @@ MOVES = 1.0
 """Where a parameter would move by more of its sds without them, it matters too, however few they
 are: of 90 % intervals that are off by one sd 74 % hold the truth.
 """
-
-
 INEXACT = 0.01
 """A numerical error, total variation, that is worth a warning;"""
 MOVED_BY_POOLING = 0.1
@@ -92,7 +90,7 @@ class Certificate:
     reason: str
     numerical_error: float | None = None
     """Estimated total variation between what is reported and the posterior that `method` stands
-    for.
+    for; of groups together how far any mean may be off, in its sds.
     """
     collapsed_distance: float | None = None
     """Total variation between the exact and the collapsed posterior, where both were computed."""

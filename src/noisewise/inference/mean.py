@@ -222,11 +222,12 @@ def _undecided(column: Number, group: Sequence[Release], found: mean_of_records.
     complete, other = float(mean[every].mean()), float(mean[~every].mean())
     if abs(complete - other) < APART * mean.std():
         return []
+    beforehand = mean_of_records.ALL_COUNT ** len(group)
     return [
         f"the release does not tell whether records are missing, and the mean hangs on it: it is "
-        f"about {complete:.4g} if every record counts (with probability {every.mean():.2f}, one "
-        f"half beforehand), else about {other:.4g}. Whoever published it may say whether values "
-        "are missing; a larger epsilon and narrower bounds tell."
+        f"about {complete:.4g} if every record counts (with probability {every.mean():.2f}, "
+        f"beforehand {beforehand:.2g}), else about {other:.4g}. Whoever published it may say "
+        "whether values are missing; a larger epsilon and narrower bounds tell."
     ]
 
 
